@@ -1,0 +1,7 @@
+//! The deterministic simulation testbed of Stormlog.
+
+pub mod choices;
+pub mod context;
+pub mod hash;
+pub mod record;
+pub mod scenario;

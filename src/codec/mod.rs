@@ -1,0 +1,1 @@
+//! Bytes to messages and back: properties, client batch, stored record, record check.

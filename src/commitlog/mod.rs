@@ -1,0 +1,1 @@
+//! The RocketMQ-compatible store on top of `log`.
