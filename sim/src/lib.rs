@@ -2,6 +2,9 @@
 
 pub mod choices;
 pub mod context;
+pub mod disk;
+pub mod env;
 pub mod hash;
+pub mod machine;
 pub mod record;
 pub mod scenario;

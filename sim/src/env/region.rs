@@ -1,0 +1,62 @@
+//! Simulated regions: unsynced writes that take no call, and no time but that of the copy.
+
+use stormlog::env::Region;
+
+use super::SimEnv;
+use crate::choices::Family;
+use crate::disk::RegionId;
+
+/// A mapped part of a file of the simulated world.
+pub struct SimRegion {
+    env: SimEnv,
+    region: RegionId,
+    len: u64,
+}
+
+impl SimRegion {
+    pub(super) fn new(env: SimEnv, region: RegionId, len: u64) -> Self {
+        Self { env, region, len }
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8]) {
+        if !bytes.is_empty() {
+            let mut core = self.env.core.get_mut();
+            let (disk, ctx) = core.disk_and_ctx();
+            disk.region_write(ctx, self.region, offset, bytes);
+        }
+    }
+}
+
+impl Drop for SimRegion {
+    fn drop(&mut self) {
+        if self.env.core.get().is_alive(self.env.process) {
+            self.env.core.get_mut().disk.region_close(self.region);
+        }
+    }
+}
+
+impl Region for SimRegion {
+    fn copy_in(&self, offset: u64, bytes: &[u8]) {
+        assert!(offset.checked_add(bytes.len() as u64).is_some_and(|end| end <= self.len), "the bytes fit the region");
+        // A process can be killed in the middle of a copy: part of it is there before the point at which that happens.
+        let before = match self.env.core.stop_is_next(self.env.process) {
+            Some(me) => {
+                let mut core = self.env.core.get_mut();
+                let actor = core.actor_of(me);
+                let stream = core.ctx().stream(Family::Crash, actor);
+                core.ctx().below(stream, bytes.len() as u64 + 1) as usize
+            }
+            None => 0,
+        };
+        if self.env.core.running(self.env.process).is_some() {
+            self.write(offset, &bytes[..before]);
+        }
+        if self.env.core.point(self.env.process).is_some() {
+            self.write(offset + before as u64, &bytes[before..]);
+        }
+    }
+
+    fn len(&self) -> u64 {
+        self.len
+    }
+}
