@@ -2,6 +2,7 @@
 
 pub mod choices;
 pub mod context;
+pub mod disk;
 pub mod hash;
 pub mod record;
 pub mod scenario;
