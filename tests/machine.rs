@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use stormlog::env::{Atomic, AtomicInteger, Condvar, Env, File, JoinHandle, Mutex, OpenOptions, Step, Wait, Word};
 use stormlog_sim::choices::{Actor, Overrides};
 use stormlog_sim::context::Context;
-use stormlog_sim::disk::Disk;
+use stormlog_sim::disk::{Disk, DiskProfile};
 use stormlog_sim::env::SimEnv;
 use stormlog_sim::machine::{Limits, LockModel, Machine, Profile, SchedulePolicy, Shared, Stop};
 use stormlog_sim::record::Digest;
@@ -26,7 +26,7 @@ fn machine(seed: u64, policy: SchedulePolicy) -> Machine {
 
 fn machine_with(seed: u64, policy: SchedulePolicy, profile: Profile) -> Machine {
     let context = Box::new(Context::new(seed, Overrides::new(), false, false));
-    Machine::new(context, Actor::RUN, Rc::new(profile), policy, Disk::default())
+    Machine::new(context, Actor::RUN, Rc::new(profile), policy, Disk::new(DiskProfile::default()))
 }
 
 /// Runs a program to its end and gives the digest.
@@ -449,7 +449,7 @@ fn simulations_nest() {
         if nest {
             outer.with_context(|context| {
                 let root = Actor::RUN.child("nested", 0);
-                let mut inner = Machine::new(context, root, Rc::new(profile()), RANDOM, Disk::default());
+                let mut inner = Machine::new(context, root, Rc::new(profile()), RANDOM, Disk::new(DiskProfile::default()));
                 inner.start("main", |env| assert_eq!(count_to_80(&env), 80));
                 assert_eq!((inner.run(None, LIMITS), inner.take_findings()), (Stop::Ended, vec![]));
                 (inner.end().0, ())

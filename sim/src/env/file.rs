@@ -28,7 +28,9 @@ impl Drop for SimFile {
     fn drop(&mut self) {
         // A dead process's handles are gone already.
         if self.env.core.get().is_alive(self.env.process) {
-            self.env.core.get_mut().disk.close(self.handle);
+            let mut core = self.env.core.get_mut();
+            let (disk, ctx) = core.disk_and_ctx();
+            disk.close(ctx, self.handle);
         }
     }
 }
@@ -43,7 +45,7 @@ impl File for SimFile {
     }
 
     fn write_vectored_at(&self, slices: &[IoSlice<'_>], offset: u64) -> io::Result<usize> {
-        self.env.disk_io(IoClass::Write, |disk, ctx| disk.write_vectored_at(ctx, self.handle, slices, offset))
+        self.env.disk_io(IoClass::Write, |disk, ctx| disk.write_vectored(ctx, self.handle, slices, offset))
     }
 
     fn sync_data(&self) -> io::Result<()> {
@@ -67,11 +69,11 @@ impl File for SimFile {
     }
 
     fn len(&self) -> io::Result<u64> {
-        self.env.disk_io(IoClass::Name, |disk, ctx| disk.len(ctx, self.handle))
+        self.env.disk_io(IoClass::Name, |disk, _| disk.len(self.handle))
     }
 
     fn modified_ms(&self) -> io::Result<i64> {
-        self.env.disk_io(IoClass::Name, |disk, ctx| disk.modified_ms(ctx, self.handle))
+        self.env.disk_io(IoClass::Name, |disk, _| disk.modified_ms(self.handle))
     }
 }
 
@@ -90,7 +92,9 @@ impl SimLockFile {
 impl Drop for SimLockFile {
     fn drop(&mut self) {
         if self.env.core.get().is_alive(self.env.process) {
-            self.env.core.get_mut().disk.unlock(self.lock);
+            let mut core = self.env.core.get_mut();
+            let (disk, ctx) = core.disk_and_ctx();
+            disk.unlock(ctx, self.lock);
         }
     }
 }

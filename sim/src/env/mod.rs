@@ -25,9 +25,6 @@ use crate::disk::{Errno, SyncKind};
 use crate::machine::{CoreRef, IoClass, ProcessId, ThreadId};
 use crate::record::Op;
 
-/// 2026-01-01T00:00:00Z: where the civil time of simulated machines begins.
-const CIVIL_EPOCH_MS: i64 = 1_767_225_600_000;
-
 const MARK: Op = Op::new("mark");
 
 /// A handle to the simulated world, of one process of one machine.
@@ -111,7 +108,8 @@ impl Env for SimEnv {
     fn civil_ms(&self) -> i64 {
         self.core.point(self.process);
         let mut core = self.core.get_mut();
-        CIVIL_EPOCH_MS + core.civil_offset_ms + (core.ctx().now_ns / 1_000_000) as i64
+        let (disk, ctx) = core.disk_and_ctx();
+        disk.civil_ms(ctx)
     }
 
     fn civil_offset_s(&self, _at_civil_ms: i64) -> i32 {
@@ -156,7 +154,7 @@ impl Env for SimEnv {
     fn open(&self, path: &Path, options: OpenOptions) -> io::Result<SimFile> {
         let path = text(path)?;
         let owner = self.process.owner();
-        let handle = self.disk_io(IoClass::Name, |disk, ctx| disk.open(ctx, path, options, owner))?;
+        let handle = self.disk_io(IoClass::Name, |disk, ctx| disk.open(ctx, owner, path, options))?;
         Ok(SimFile::new(self.clone(), handle))
     }
 
@@ -197,14 +195,14 @@ impl Env for SimEnv {
     }
 
     fn disk_usage(&self, path: &Path) -> io::Result<DiskUsage> {
-        let path = text(path)?;
-        self.disk_io(IoClass::Name, |disk, ctx| disk.disk_usage(ctx, path))
+        text(path)?;
+        self.disk_io(IoClass::Name, |disk, _| Ok(disk.disk_usage()))
     }
 
     fn lock_file(&self, path: &Path) -> io::Result<Option<SimLockFile>> {
         let path = text(path)?;
         let owner = self.process.owner();
-        let lock = self.disk_io(IoClass::Name, |disk, ctx| disk.lock_file(ctx, path, owner))?;
+        let lock = self.disk_io(IoClass::Name, |disk, ctx| disk.lock_file(ctx, owner, path))?;
         Ok(lock.map(|lock| SimLockFile::new(self.clone(), lock)))
     }
 
@@ -224,7 +222,7 @@ impl Env for SimEnv {
     }
 
     fn process_id(&self) -> u32 {
-        self.process.owner() + 1000
+        1000 + self.process.number()
     }
 
     fn core_count(&self) -> usize {

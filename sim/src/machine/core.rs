@@ -20,7 +20,7 @@ use super::sync::{LockRecord, WaitQueue};
 use super::{host, stack};
 use crate::choices::{Actor, Family, Stream};
 use crate::context::Context;
-use crate::disk::Disk;
+use crate::disk::{Disk, Owner};
 use crate::record::Op;
 use crate::scenario::Finding;
 
@@ -47,9 +47,14 @@ impl ProcessId {
         self.0 as usize
     }
 
-    /// The number by which the disk knows the process as an owner of handles and locks.
-    pub fn owner(self) -> u32 {
+    /// Its number on its machine, from 0.
+    pub fn number(self) -> u32 {
         self.0
+    }
+
+    /// Who it is to the disk, as an owner of handles and locks.
+    pub fn owner(self) -> Owner {
+        Owner(u64::from(self.0))
     }
 }
 
@@ -168,7 +173,6 @@ pub(crate) struct Core {
     pub(super) stop_at: u64,
     pub(super) stopping: bool,
     pub(crate) findings: Vec<Finding>,
-    pub(crate) civil_offset_ms: i64,
 }
 
 pub(super) const SWITCH: Op = Op::new("switch");
@@ -224,7 +228,6 @@ impl Core {
             stop_at: u64::MAX,
             stopping: false,
             findings: Vec::new(),
-            civil_offset_ms: 0,
             profile,
         };
         core.prepare_schedule();

@@ -8,7 +8,7 @@ use super::profile::{LockModel, Profile};
 use super::schedule::SchedulePolicy;
 use crate::choices::{Actor, Family};
 use crate::context::Context;
-use crate::disk::Disk;
+use crate::disk::{Disk, DiskProfile};
 use crate::env::SimEnv;
 use crate::record::Op;
 use crate::scenario::Finding;
@@ -120,7 +120,7 @@ impl Machine {
         self.core.kill(process);
         let mut core = self.core.get_mut();
         let root = core.root;
-        core.ctx().record(root, KILL, [u64::from(process.owner()), 0], 0);
+        core.ctx().record(root, KILL, [u64::from(process.number()), 0], 0);
         let (disk, ctx) = core.disk_and_ctx();
         disk.kill(ctx, process.owner());
     }
@@ -170,7 +170,7 @@ impl Machine {
 
     /// Moves civil time against monotonic time.
     pub fn shift_civil_time(&mut self, by_ms: i64) {
-        self.core.get_mut().civil_offset_ms += by_ms;
+        self.core.get_mut().disk.shift_civil_time(by_ms);
     }
 
     /// Env operations made so far.
@@ -202,7 +202,7 @@ impl Machine {
         }
         let mut core = self.core.get_mut();
         let context = core.lend_context();
-        (context, std::mem::take(&mut core.disk))
+        (context, std::mem::replace(&mut core.disk, Disk::new(DiskProfile::default())))
     }
 }
 
