@@ -348,11 +348,12 @@ fn try_model(bytes: &[u8], options: &CheckOptions) -> Option<(i32, bool)> {
     if properties_len > 0 {
         let text = String::from_utf8_lossy(buffer.take(scratch(i32::from(properties_len))?)?).into_owned();
         for segment in text.split('\u{2}') {
-            if let Some((name, value)) = segment.split_once('\u{1}') {
-                if !name.is_empty() && !value.is_empty() {
-                    map.retain(|pair| pair.0 != name);
-                    map.push((name.to_owned(), value.to_owned()));
-                }
+            if let Some((name, value)) = segment.split_once('\u{1}')
+                && !name.is_empty()
+                && !value.is_empty()
+            {
+                map.retain(|pair| pair.0 != name);
+                map.push((name.to_owned(), value.to_owned()));
             }
         }
     }
@@ -366,10 +367,10 @@ fn try_model(bytes: &[u8], options: &CheckOptions) -> Option<(i32, bool)> {
             return None;
         }
     }
-    if topic == b"SCHEDULE_TOPIC_XXXX" {
-        if let Some(delay) = get("DELAY") {
-            delay.parse::<i32>().ok()?;
-        }
+    if topic == b"SCHEDULE_TOPIC_XXXX"
+        && let Some(delay) = get("DELAY")
+    {
+        delay.parse::<i32>().ok()?;
     }
     if force {
         let expected = get("__CRC32#")?
