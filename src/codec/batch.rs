@@ -6,11 +6,12 @@
 //! Encoding makes two passes: lengths first, with every refusal before the first byte; then straight writes into one
 //! buffer of exactly the right size. Decoding borrows; total size, magic and CRC are ignored, as upstream ignores them.
 
-use bytes::{BufMut, Bytes};
+use bytes::Bytes;
 
 use super::layout::{i16_at, i32_at};
 use super::properties::MAX_PROPERTIES_LEN;
-use super::{BatchError, EncodeError, Grow, MessageRef, PropertiesRef};
+use super::writer::{Grow, Writer, append};
+use super::{BatchError, EncodeError, MessageRef, PropertiesRef};
 
 const BODY_AT: usize = 20;
 /// Bytes that a message takes beside its body and properties.
@@ -61,26 +62,23 @@ where
     MessageRef<'a>: From<&'a M>,
 {
     let len = encoded_len(messages)?;
-    buffer.grow(len);
-    for message in messages {
-        write(message.into(), buffer);
-    }
+    append(buffer, len, |out| messages.iter().for_each(|message| write(message.into(), out)));
     Ok(len)
 }
 
 /// Writes a message that [`message_len`] has passed.
 #[inline]
-fn write(message: MessageRef<'_>, buffer: &mut impl BufMut) {
+fn write(message: MessageRef<'_>, out: &mut Writer<'_>) {
     let MessageRef { flag, body, properties: PropertiesRef(properties) } = message;
     let mut head = [0; BODY_AT];
     let total = (MESSAGE_OVERHEAD + body.len() + properties.len()) as i32;
     head[..4].copy_from_slice(&total.to_be_bytes());
     head[12..16].copy_from_slice(&flag.to_be_bytes());
     head[16..].copy_from_slice(&(body.len() as i32).to_be_bytes());
-    buffer.put_slice(&head);
-    buffer.put_slice(body);
-    buffer.put_slice(&(properties.len() as i16).to_be_bytes());
-    buffer.put_slice(properties);
+    out.put(&head);
+    out.put(body);
+    out.put(&(properties.len() as i16).to_be_bytes());
+    out.put(properties);
 }
 
 /// The messages of a batch body, one after the other; ends after the first error.

@@ -104,35 +104,32 @@ pub(crate) fn i16_at(bytes: &[u8], at: usize) -> Option<i16> {
 /// Where the variable fields of a whole record are. Every offset is inside the record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Layout {
-    pub len: u32,
     pub body_at: u32,
     pub body_len: u32,
-    pub topic_at: u32,
     pub topic_len: u16,
     pub properties_len: u16,
 }
 
 impl Layout {
-    /// Reads the layout of the record at the front of `bytes`; `None` if there is none whose fields add up to its total
-    /// size. As upstream has it, a negative length of body or properties counts as 0, one of the topic does not.
+    /// Reads length and layout of the record at the front of `bytes`; `None` if there is none whose fields add up to its
+    /// total size. As upstream has it, a negative length of body or properties counts as 0, one of the topic does not.
     #[inline]
-    pub fn read(bytes: &[u8]) -> Option<Self> {
-        let len = u32::try_from(i32_at(bytes, at::TOTAL_SIZE)?).ok()?;
-        let record = bytes.get(..len as usize)?;
-        let (layout, end) = Self::read_fields(record, len)?;
-        (end == record.len()).then_some(layout)
+    pub fn read(bytes: &[u8]) -> Option<(usize, Self)> {
+        let len = usize::try_from(i32_at(bytes, at::TOTAL_SIZE)?).ok()?;
+        let (layout, end) = Self::read_fields(bytes.get(..len)?)?;
+        (end == len).then_some((len, layout))
     }
 
     /// As [`Layout::read`], but believes any total size above zero.
-    pub fn read_trusting_size(bytes: &[u8]) -> Option<Self> {
-        let len = i32_at(bytes, at::TOTAL_SIZE)?;
-        let (layout, _) = Self::read_fields(bytes, len as u32)?;
-        (len > 0).then_some(layout)
+    pub fn read_trusting_size(bytes: &[u8]) -> Option<(usize, Self)> {
+        let len = usize::try_from(i32_at(bytes, at::TOTAL_SIZE)?).ok()?;
+        let (layout, _) = Self::read_fields(bytes)?;
+        (len > 0).then_some((len, layout))
     }
 
-    /// Reads the fields of a record of `len` bytes, and where they end.
+    /// Reads the fields, and where they end.
     #[inline]
-    fn read_fields(record: &[u8], len: u32) -> Option<(Self, usize)> {
+    fn read_fields(record: &[u8]) -> Option<(Self, usize)> {
         let head: &[u8; SMALLEST_RECORD_LEN] = record.first_chunk()?;
         let body_len_at = body_len_at(SysFlag(i32_at(head, at::SYS_FLAG)?));
         let body_len = i32_at(record, body_len_at)?.max(0) as u32;
@@ -145,14 +142,7 @@ impl Layout {
         let topic_len = u16::try_from(topic_len).ok()?;
         let properties_len_at = topic_at + usize::from(topic_len);
         let properties_len = i16_at(record, properties_len_at)?.max(0) as u16;
-        let layout = Self {
-            len,
-            body_at: body_len_at as u32 + 4,
-            body_len,
-            topic_at: topic_at as u32,
-            topic_len,
-            properties_len,
-        };
+        let layout = Self { body_at: body_len_at as u32 + 4, body_len, topic_len, properties_len };
         Some((layout, properties_len_at + 2 + usize::from(properties_len)))
     }
 }

@@ -1,6 +1,6 @@
 //! A message as a client sees it.
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 
 use super::{Properties, PropertiesRef};
 
@@ -37,23 +37,5 @@ impl<'a> From<&'a Message> for MessageRef<'a> {
 impl<'a> From<&MessageRef<'a>> for MessageRef<'a> {
     fn from(message: &MessageRef<'a>) -> Self {
         *message
-    }
-}
-
-/// A growable buffer that messages and records are encoded into; nothing is allocated where its capacity suffices.
-pub trait Grow: BufMut {
-    /// Makes room for `additional` more bytes, exactly where that is a choice.
-    fn grow(&mut self, additional: usize);
-}
-
-impl Grow for Vec<u8> {
-    fn grow(&mut self, additional: usize) {
-        self.reserve_exact(additional);
-    }
-}
-
-impl Grow for BytesMut {
-    fn grow(&mut self, additional: usize) {
-        self.reserve(additional);
     }
 }

@@ -46,11 +46,49 @@ pub struct PropertiesRef<'a>(pub &'a [u8]);
 impl<'a> PropertiesRef<'a> {
     /// The pairs that count as such, in order, with duplicates.
     pub fn iter(self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
-        self.0.split(|&byte| byte == VALUE_END).filter_map(|pair| {
-            let end = pair.iter().position(|&byte| byte == NAME_END)?;
-            let (name, value) = (&pair[..end], &pair[end + 1..]);
-            (!name.is_empty() && !value.is_empty()).then_some((name, value))
+        let mut rest = self.0;
+        std::iter::from_fn(move || {
+            loop {
+                let end = rest.iter().position(|&byte| byte == NAME_END || byte == VALUE_END)?;
+                let (name, tail) = (&rest[..end], &rest[end + 1..]);
+                if rest[end] == VALUE_END {
+                    rest = tail;
+                    continue;
+                }
+                let end = tail.iter().position(|&byte| byte == VALUE_END).unwrap_or(tail.len());
+                let value = &tail[..end];
+                rest = tail.get(end + 1..).unwrap_or_default();
+                if !name.is_empty() && !value.is_empty() {
+                    return Some((name, value));
+                }
+            }
         })
+    }
+
+    /// Whether a name may start with `initial`: no for certain, yes perhaps. Looks at eight bytes at a time, which for
+    /// the few bytes that properties are beats a search for separators.
+    #[inline]
+    pub(crate) fn may_have_initial(self, initial: u8) -> bool {
+        const WORD: usize = 8;
+        // The top bit of each byte that is `byte`; also of a byte above it that differs in the lowest bit only.
+        let matches = |word: u64, byte: u8| {
+            let zeroed = word ^ u64::from_le_bytes([byte; WORD]);
+            zeroed.wrapping_sub(u64::from_le_bytes([0x01; WORD])) & !zeroed & u64::from_le_bytes([0x80; WORD])
+        };
+        let starts_behind_separator = |word: &[u8; WORD]| {
+            let word = u64::from_le_bytes(*word);
+            matches(word, VALUE_END) << 8 & matches(word, initial) != 0
+        };
+        let bytes = self.0;
+        let Some(last) = bytes.last_chunk::<WORD>() else {
+            return bytes.contains(&initial);
+        };
+        bytes[0] == initial
+            || starts_behind_separator(last)
+            || bytes
+                .windows(WORD)
+                .step_by(WORD - 1)
+                .any(|word| starts_behind_separator(word.as_array().expect("a word")))
     }
 
     /// The value of a name.
@@ -204,6 +242,21 @@ mod tests {
                 assert_eq!(PropertiesRef(bytes).get(name), Some(value.as_bytes()), "{bytes:02x?}");
             }
             assert_eq!(PropertiesRef(bytes).get(""), None);
+        }
+    }
+
+    #[test]
+    fn an_initial_is_never_missed() {
+        for len in 0..40 {
+            for at in 0..=len {
+                let mut bytes = vec![b'x'; len];
+                assert!(!PropertiesRef(&bytes).may_have_initial(b'I'));
+                bytes.insert(at, b'I');
+                if let Some(before) = at.checked_sub(1) {
+                    bytes[before] = VALUE_END;
+                }
+                assert!(PropertiesRef(&bytes).may_have_initial(b'I'), "{at} of {len}");
+            }
         }
     }
 

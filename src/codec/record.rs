@@ -10,13 +10,12 @@
 //! * properties of a batch element get the separator before a property CRC too, and their length is checked;
 //! * a batch of more than 32 767 messages is refused.
 
-use bytes::BufMut;
-
 use super::batch::BatchReader;
 use super::crc::{PROPERTY_CRC_LEN, body_crc, property_crc_tail};
 use super::layout::{array_at, at, body_len_at, record_len, store_timestamp_at};
 use super::properties::{MAX_PROPERTIES_LEN, VALUE_END, name};
-use super::{EncodeError, Grow, Host, Magic, MessageRef, SysFlag, Transaction, masked_crc};
+use super::writer::{Grow, Writer, append, fill};
+use super::{EncodeError, Host, Magic, MessageRef, SysFlag, Transaction, masked_crc};
 use crate::{planted, planted::Planted};
 
 /// Bytes written of a blank; every append leaves room for them in its segment.
@@ -146,8 +145,7 @@ impl<'a> RecordTemplate<'a> {
     #[inline]
     pub fn encode_into(&self, message: MessageRef<'_>, buffer: &mut impl Grow) -> Result<usize, EncodeError> {
         let prepared = self.prepare(message)?;
-        buffer.grow(prepared.len);
-        prepared.write(buffer);
+        append(buffer, prepared.len, |out| prepared.write(out));
         Ok(prepared.len)
     }
 
@@ -179,8 +177,7 @@ impl<'a> RecordTemplate<'a> {
     /// Encodes the messages of a client batch at the end of `buffer` and returns the length of their records together.
     pub fn encode_batch_into(&self, batch: &[u8], buffer: &mut impl Grow) -> Result<usize, EncodeError> {
         let prepared = self.prepare_batch(batch)?;
-        buffer.grow(prepared.len);
-        prepared.write(buffer);
+        append(buffer, prepared.len, |out| prepared.write(out));
         Ok(prepared.len)
     }
 
@@ -204,12 +201,17 @@ impl<'a> RecordTemplate<'a> {
         if body_len > limit {
             return Err(EncodeError::BodyTooLarge { len: body_len, limit });
         }
-        let len = record_len(self.sys_flag, self.magic, body_len, self.topic.len(), properties.len);
+        let len = self.record_len(body_len, properties);
         let limit = self.options.max_record_len();
         if len > limit {
             return Err(EncodeError::RecordTooLarge { len, limit });
         }
         Ok(len)
+    }
+
+    #[inline]
+    fn record_len(&self, body_len: usize, properties: PropertiesPlan) -> usize {
+        record_len(self.sys_flag, self.magic, body_len, self.topic.len(), properties.len)
     }
 
     #[inline]
@@ -219,28 +221,29 @@ impl<'a> RecordTemplate<'a> {
         properties: impl Iterator<Item = &'m [u8]>,
         plan: PropertiesPlan,
         len: usize,
-        buffer: &mut impl BufMut,
+        out: &mut Writer<'_>,
     ) {
-        let mut head = self.head;
+        let start = out.written();
         let body_len_at = body_len_at(self.sys_flag);
-        head[at::TOTAL_SIZE..][..4].copy_from_slice(&(len as i32).to_be_bytes());
-        head[at::BODY_CRC..][..4].copy_from_slice(&body_crc(message.body, self.options.planted).to_be_bytes());
-        head[at::FLAG..][..4].copy_from_slice(&message.flag.to_be_bytes());
-        head[body_len_at..][..4].copy_from_slice(&(message.body.len() as i32).to_be_bytes());
-        buffer.put_slice(&head[..body_len_at + 4]);
-        buffer.put_slice(message.body);
+        // The fields are patched where they lie: patching a copy of the head first would stall its copying.
+        out.put(&self.head[..body_len_at + 4]);
+        out.patch(start + at::TOTAL_SIZE, (len as i32).to_be_bytes());
+        out.patch(start + at::BODY_CRC, body_crc(message.body, self.options.planted).to_be_bytes());
+        out.patch(start + at::FLAG, message.flag.to_be_bytes());
+        out.patch(start + body_len_at, (message.body.len() as i32).to_be_bytes());
+        out.put(message.body);
         match self.magic {
-            Magic::V2 => buffer.put_slice(&(self.topic.len() as i16).to_be_bytes()),
-            _ => buffer.put_slice(&[self.topic.len() as u8]),
+            Magic::V2 => out.put(&(self.topic.len() as i16).to_be_bytes()),
+            _ => out.put(&[self.topic.len() as u8]),
         }
-        buffer.put_slice(self.topic);
-        buffer.put_slice(&(plan.len as i16).to_be_bytes());
-        properties.for_each(|part| buffer.put_slice(part));
+        out.put(self.topic);
+        out.put(&(plan.len as i16).to_be_bytes());
+        properties.for_each(|part| out.put(part));
         if plan.separator {
-            buffer.put_slice(&[VALUE_END]);
+            out.put(&[VALUE_END]);
         }
         if self.options.append_property_crc {
-            buffer.put_slice(&property_crc_tail(0));
+            out.put(&property_crc_tail(0));
         }
     }
 }
@@ -284,19 +287,17 @@ impl PreparedRecord<'_> {
     ///
     /// # Panics
     /// If `bytes` is not exactly [`encoded_len`](Self::encoded_len) long.
-    pub fn write_to(&self, mut bytes: &mut [u8]) {
-        assert_eq!(bytes.len(), self.len, "a record is written to a slice of its own length");
-        self.write(&mut bytes);
-        assert!(bytes.is_empty(), "the length of a record is the sum of its fields");
+    pub fn write_to(&self, bytes: &mut [u8]) {
+        fill(bytes, |out| self.write(out));
     }
 
     #[inline]
-    fn write(&self, buffer: &mut impl BufMut) {
+    fn write(&self, out: &mut Writer<'_>) {
         let Self { template, message, properties: plan, len } = *self;
         if template.options.append_property_crc {
-            template.write(message, message.properties.without(name::CRC32), plan, len, buffer);
+            template.write(message, message.properties.without(name::CRC32), plan, len, out);
         } else {
-            template.write(message, std::iter::once(message.properties.0), plan, len, buffer);
+            template.write(message, std::iter::once(message.properties.0), plan, len, out);
         }
     }
 }
@@ -325,20 +326,20 @@ impl PreparedBatch<'_> {
     ///
     /// # Panics
     /// If `bytes` is not exactly [`encoded_len`](Self::encoded_len) long.
-    pub fn write_to(&self, mut bytes: &mut [u8]) {
-        assert_eq!(bytes.len(), self.len, "records are written to a slice of their own length");
-        self.write(&mut bytes);
-        assert!(bytes.is_empty(), "the length of a record is the sum of its fields");
+    pub fn write_to(&self, bytes: &mut [u8]) {
+        fill(bytes, |out| self.write(out));
     }
 
-    fn write(&self, buffer: &mut impl BufMut) {
-        let mut template = self.template.clone();
-        template.head[body_len_at(template.sys_flag) - 8..][..8].fill(0);
+    fn write(&self, out: &mut Writer<'_>) {
+        let template = self.template;
+        let prepared_offset_at = body_len_at(template.sys_flag) - 8;
         for message in BatchReader::new(self.batch) {
             let message = message.expect("the batch was read when it was prepared");
             let plan = template.plan_element(message);
-            let len = template.plan(message.body.len(), plan).expect("the batch was checked when it was prepared");
-            template.write(message, std::iter::once(message.properties.0), plan, len, buffer);
+            let len = template.record_len(message.body.len(), plan);
+            let start = out.written();
+            template.write(message, std::iter::once(message.properties.0), plan, len, out);
+            out.patch(start + prepared_offset_at, 0i64.to_be_bytes());
         }
     }
 }

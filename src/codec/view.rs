@@ -23,8 +23,8 @@ impl<'a> RecordView<'a> {
     }
 
     #[inline]
-    pub(crate) fn new(bytes: &'a [u8], layout: Layout) -> Self {
-        Self { bytes: &bytes[..layout.len as usize], layout }
+    pub(crate) fn new(bytes: &'a [u8], (len, layout): (usize, Layout)) -> Self {
+        Self { bytes: &bytes[..len], layout }
     }
 
     #[inline]
@@ -43,75 +43,90 @@ impl<'a> RecordView<'a> {
     }
 
     /// The record.
+    #[inline]
     pub const fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
     /// Version.
+    #[inline]
     pub fn magic(&self) -> Magic {
         Magic::from_code(self.i32_at(at::MAGIC)).expect("a record has a magic")
     }
 
     /// The stored body CRC.
+    #[inline]
     pub fn body_crc(&self) -> i32 {
         self.i32_at(at::BODY_CRC)
     }
 
     /// The queue.
+    #[inline]
     pub fn queue_id(&self) -> i32 {
         self.i32_at(at::QUEUE_ID)
     }
 
     /// The user's flag.
+    #[inline]
     pub fn flag(&self) -> i32 {
         self.i32_at(at::FLAG)
     }
 
     /// Place in the queue; 0 for a prepared or rolled back message, which has none.
+    #[inline]
     pub fn queue_offset(&self) -> i64 {
         self.i64_at(at::QUEUE_OFFSET)
     }
 
     /// The offset in the log that the record says it has.
+    #[inline]
     pub fn physical_offset(&self) -> i64 {
         self.i64_at(at::PHYSICAL_OFFSET)
     }
 
     /// The broker's flag.
+    #[inline]
     pub fn sys_flag(&self) -> SysFlag {
         SysFlag(self.i32_at(at::SYS_FLAG))
     }
 
     /// When the client made the message, in milliseconds since 1970.
+    #[inline]
     pub fn born_timestamp_ms(&self) -> i64 {
         self.i64_at(at::BORN_TIMESTAMP)
     }
 
     /// Where the message came from.
+    #[inline]
     pub fn born_host(&self) -> Host {
         self.host_at(at::BORN_HOST, born_host_len(self.sys_flag()))
     }
 
     /// When the record was stored, in milliseconds since 1970.
+    #[inline]
     pub fn store_timestamp_ms(&self) -> i64 {
         self.i64_at(store_timestamp_at(self.sys_flag()))
     }
 
     /// The store that took it.
+    #[inline]
     pub fn store_host(&self) -> Host {
         self.host_at(store_timestamp_at(self.sys_flag()) + 8, store_host_len(self.sys_flag()))
     }
 
+    #[inline]
     fn host_at(&self, at: usize, len: usize) -> Host {
         Host::from_bytes(&self.bytes[at..at + len]).expect("the length is a host's")
     }
 
     /// How often a consumer gave the message back.
+    #[inline]
     pub fn reconsume_times(&self) -> i32 {
         self.i32_at(self.layout.body_at as usize - 16)
     }
 
     /// Where the prepared message of a commit or rollback is.
+    #[inline]
     pub fn prepared_transaction_offset(&self) -> i64 {
         self.i64_at(self.layout.body_at as usize - 12)
     }
@@ -126,8 +141,8 @@ impl<'a> RecordView<'a> {
     /// The topic, UTF-8 unless the record is malformed.
     #[inline]
     pub fn topic(&self) -> &'a [u8] {
-        let at = self.layout.topic_at as usize;
-        &self.bytes[at..at + usize::from(self.layout.topic_len)]
+        let end = self.bytes.len() - usize::from(self.layout.properties_len) - 2;
+        &self.bytes[end - usize::from(self.layout.topic_len)..end]
     }
 
     /// The properties.
