@@ -1,8 +1,13 @@
 //! Regions: shared mappings, written through and never read.
 //!
-//! Model: every page is faulted in when the region is made. Mapping the file's blocks cannot fail later as long as the
-//! file was zero-filled (`zero_range`): what fails then is a page that was evicted and cannot be read back, or a file
-//! cut short by someone else, and the kernel's answer to both is `SIGBUS`.
+//! Model: a page is faulted in when it is first written, not before. Measured (Linux 6.18, ext4, a file that was just
+//! zero-filled and synced), a copy of 1 KiB costs 0.12 µs that way, for one fault maps a whole large folio. After
+//! `MAP_POPULATE` it costs 1.5 µs: pages mapped for reading take a fault each to become writable. `MADV_POPULATE_WRITE`
+//! gives 0.07 µs, but makes the whole region dirty, so that the next sync writes all of it, after which a page costs
+//! what it costs after `MAP_POPULATE`. (A `pwrite` costs 2.2 µs.)
+//!
+//! As long as the file was zero-filled (`zero_range`) no fault needs a new block. What can fail is a page that was
+//! evicted and cannot be read back, and a file cut short by someone else; the kernel's answer to both is `SIGBUS`.
 
 use std::ffi::c_void;
 use std::io;
@@ -36,16 +41,8 @@ impl RealRegion {
         }
         let len = usize::try_from(len).map_err(|_| Errno::NOMEM)?;
         // SAFETY: a new mapping at an address of the kernel's choice touches no memory that is in use.
-        let start = unsafe {
-            mmap(
-                ptr::null_mut(),
-                len,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::SHARED | MapFlags::POPULATE,
-                file,
-                offset,
-            )?
-        };
+        let start =
+            unsafe { mmap(ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, file, offset)? };
         let start = NonNull::new(start.cast()).expect("the kernel maps nothing at address 0 unless told to");
         Ok(Self { start, len })
     }
