@@ -29,7 +29,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Release};
 
-use crate::env::{Atomic, Env, JoinHandle, MutexGuard, Region, Step};
+use crate::env::{Atomic, Env, JoinHandle, Region, Step};
 use crate::planted;
 
 pub use callback::Callback;
@@ -44,7 +44,7 @@ pub use segment::Segment;
 use callback::Callbacks;
 use make::remove_if_there;
 use shared::{Phase, Shared};
-use staging::{Next, Staging};
+use staging::{Next, Staging, StagingGuard};
 use write::Writer;
 
 /// Where a log starts: what its owner has recovered.
@@ -191,7 +191,7 @@ impl<E: Env, L: Layout> Log<E, L> {
     }
 
     /// Locks the tail with room for `len` bytes in the active segment. True if that took a roll.
-    fn place_for(&self, len: u64) -> Result<(MutexGuard<'_, E, Staging<E, L>>, bool), RefusedError> {
+    fn place_for(&self, len: u64) -> Result<(StagingGuard<'_, E, L>, bool), RefusedError> {
         let shared = &*self.shared;
         let closing_bytes = shared.layout.closing_bytes();
         let limit = shared.layout.segment_bytes() - shared.header_bytes - closing_bytes;

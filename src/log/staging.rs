@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::env::Env;
+use crate::env::{Env, MutexGuard};
 
 use super::error::{IoFailure, RefusedError};
 use super::layout::Layout;
@@ -30,6 +30,8 @@ pub(super) enum Next<E: Env> {
     /// It could not be made.
     Failed(Arc<IoFailure>),
 }
+
+pub(super) type StagingGuard<'l, E, L> = MutexGuard<'l, E, Staging<E, L>>;
 
 pub(super) struct Staging<E: Env, L: Layout> {
     /// The layout's own part of the tail.

@@ -6,7 +6,6 @@
 //!
 //! A failed sync is never tried again: the kernel may have dropped the pages and called them clean.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 
 use crate::env::{AtomicInteger, Env, Wait, Word};
@@ -90,8 +89,8 @@ impl<E: Env, L: Layout> Shared<E, L> {
         staging.flush_at = staging.end + self.options.max_unsynced_bytes;
         writer.take(&mut staging);
         drop(staging);
-        let (end, segment) = writer.write()?;
-        let segment = segment.map(Arc::clone);
+        let end = writer.write()?;
+        let segment = writer.segment();
         drop(writer);
         self.written_end.fetch_max(end, AcqRel);
 

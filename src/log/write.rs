@@ -31,14 +31,19 @@ impl<E: Env> Writer<E> {
         self.segment.clone_from(&staging.active);
     }
 
-    /// Writes what was taken. Returns the position up to which the kernel now has the log, and the segment to sync.
-    pub fn write(&mut self) -> Result<(u64, Option<&Arc<Segment<E>>>), IoFailure> {
+    /// Writes what was taken. Returns the position up to which the kernel now has the log.
+    pub fn write(&mut self) -> Result<u64, IoFailure> {
         if let (Some(segment), false) = (&self.segment, self.bytes.is_empty()) {
             segment.write(self.position, &self.bytes)?;
         }
         let end = self.position + self.bytes.len() as u64;
         self.bytes.clear();
-        Ok((end, self.segment.as_ref()))
+        Ok(end)
+    }
+
+    /// The segment that was written to last.
+    pub fn segment(&self) -> Option<Arc<Segment<E>>> {
+        self.segment.clone()
     }
 }
 
@@ -53,7 +58,7 @@ impl<E: Env, L: Layout> Shared<E, L> {
         writer.take(&mut staging);
         drop(staging);
         match writer.write() {
-            Ok((end, _)) => self.written_end.store(end, Release),
+            Ok(end) => self.written_end.store(end, Release),
             Err(failure) => self.stop(failure),
         }
     }
@@ -99,7 +104,7 @@ impl<E: Env, L: Layout> Shared<E, L> {
         drop(staging);
 
         if let Some(old) = old {
-            let synced = writer.write().map(drop).and_then(|()| old.sync());
+            let synced = writer.write().and_then(|_| old.sync());
             if let Err(failure) = synced {
                 self.stop(failure);
                 return Ok(());
