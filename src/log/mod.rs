@@ -29,7 +29,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Release};
 
-use crate::env::{Atomic, Env, JoinHandle, Region, Step};
+use crate::env::{Atomic, Env, JoinHandle, Step};
 use crate::planted;
 
 pub use callback::Callback;
@@ -165,7 +165,7 @@ impl<E: Env, L: Layout> Log<E, L> {
             }
             let encoded = encode(&mut staged.tail, position, &mut staged.scratch[..len]);
             let window = staged.window.as_ref().expect("a bypass goes through a window");
-            window.region.copy_in(position - window.begin, &staged.scratch[..len]);
+            window.publish(position, &staged.scratch[..len]);
             shared.written_end.store(end, Release);
             encoded
         } else {

@@ -4,8 +4,10 @@
 //! is a shorter way for the same bytes, open only while nothing before them is still on its way.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Release;
+use std::sync::atomic::fence;
 
-use crate::env::{Env, MutexGuard};
+use crate::env::{Env, MutexGuard, Region};
 
 use super::error::{IoFailure, RefusedError};
 use super::layout::Layout;
@@ -17,6 +19,19 @@ pub(super) struct Window<E: Env> {
     pub begin: u64,
     pub end: u64,
     pub region: E::Region,
+}
+
+impl<E: Env> Window<E> {
+    /// Copies what is appended at `position`, its first bytes last: a process killed on the way leaves no beginning
+    /// without the rest.
+    pub fn publish(&self, position: u64, bytes: &[u8]) {
+        const FIRST_BYTES: usize = 8;
+        let offset = position - self.begin;
+        let (first, rest) = bytes.split_at(FIRST_BYTES.min(bytes.len()));
+        self.region.copy_in(offset + first.len() as u64, rest);
+        fence(Release);
+        self.region.copy_in(offset, first);
+    }
 }
 
 /// The segment behind the active one.
