@@ -177,3 +177,219 @@ impl<F: File> Scan<'_, F> {
         ScanError { at: self.file_base + self.at as i64, needed, source }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{IoSlice, Result};
+
+    use super::*;
+    use crate::codec::{
+        Assigned, Host, MessageRef, PropertiesRef, RecordHeader, RecordOptions, RecordTemplate, Rejection, SysFlag,
+        record,
+    };
+    use crate::planted::Planted;
+
+    /// A file that gives at most `max_read` bytes at a time.
+    struct Bytes {
+        bytes: Vec<u8>,
+        max_read: usize,
+    }
+
+    impl File for Bytes {
+        fn read_at(&self, bytes: &mut [u8], offset: u64) -> Result<usize> {
+            let rest = self.bytes.get(offset as usize..).unwrap_or_default();
+            let len = rest.len().min(bytes.len()).min(self.max_read);
+            bytes[..len].copy_from_slice(&rest[..len]);
+            Ok(len)
+        }
+        fn write_at(&self, _: &[u8], _: u64) -> Result<usize> {
+            unreachable!("a scanner writes nothing")
+        }
+        fn write_vectored_at(&self, _: &[IoSlice<'_>], _: u64) -> Result<usize> {
+            unreachable!("a scanner writes nothing")
+        }
+        fn sync_data(&self) -> Result<()> {
+            unreachable!("a scanner syncs nothing")
+        }
+        fn sync_all(&self) -> Result<()> {
+            unreachable!("a scanner syncs nothing")
+        }
+        fn preallocate(&self, _: u64) -> Result<()> {
+            unreachable!("a scanner changes nothing")
+        }
+        fn zero_range(&self, _: u64, _: u64) -> Result<()> {
+            unreachable!("a scanner changes nothing")
+        }
+        fn set_len(&self, _: u64) -> Result<()> {
+            unreachable!("a scanner changes nothing")
+        }
+        fn len(&self) -> Result<u64> {
+            Ok(self.bytes.len() as u64)
+        }
+        fn modified_ms(&self) -> Result<i64> {
+            Ok(0)
+        }
+    }
+
+    const BASE: i64 = 1 << 40;
+
+    /// Records with bodies of the given lengths, at `BASE` of the log.
+    fn records(body_lens: &[usize]) -> Vec<u8> {
+        let host = Host::new("10.0.0.1".parse().unwrap(), 1);
+        let header = RecordHeader {
+            topic: "T",
+            queue_id: 0,
+            sys_flag: SysFlag(0),
+            born_timestamp_ms: 0,
+            born_host: host,
+            store_host: host,
+            reconsume_times: 0,
+            prepared_transaction_offset: 0,
+        };
+        let template = RecordTemplate::new(&header, &RecordOptions::default()).unwrap();
+        let mut bytes = Vec::new();
+        for &len in body_lens {
+            let body = vec![len as u8; len];
+            template
+                .encode_into(MessageRef { flag: 0, body: &body, properties: PropertiesRef(b"") }, &mut bytes)
+                .unwrap();
+        }
+        record::assign(&mut bytes, Assigned { queue_offset: 0, physical_offset: BASE, store_timestamp_ms: 0 }, false);
+        bytes
+    }
+
+    fn scanner(window_len: usize, max_check_reuse_buffer: usize) -> RecordScanner {
+        RecordScanner::new(ScanOptions { window_len, max_check_reuse_buffer, ..ScanOptions::default() })
+    }
+
+    /// Walks `bytes` and returns where records were, and what ended the walk.
+    fn walk(scanner: &mut RecordScanner, bytes: Vec<u8>, max_read: usize) -> (Vec<i64>, Option<Rejection>, bool) {
+        let file = Bytes { max_read, bytes };
+        let (mut places, mut rejection, mut blank) = (Vec::new(), None, false);
+        let mut scan = scanner.scan(&file, BASE, 0, file.bytes.len() as u64);
+        while let Some(found) = scan.next().unwrap() {
+            match found.outcome {
+                Outcome::Record(record) => {
+                    assert_eq!(record.bytes(), &file.bytes[(found.at - BASE) as usize..][..record.bytes().len()]);
+                    places.push(found.at - BASE);
+                }
+                Outcome::Blank { .. } => blank = true,
+                Outcome::Rejected(reason) => rejection = Some(reason),
+            }
+        }
+        (places, rejection, blank)
+    }
+
+    #[test]
+    fn records_are_found_however_the_windows_fall() {
+        let lens = [0, 5, 100, 1, 40, 300, 0, 7];
+        let mut bytes = records(&lens);
+        let mut expected = Vec::new();
+        let mut at = 0;
+        for len in lens {
+            expected.push(at);
+            at += 92 + len as i64;
+        }
+        bytes.extend(record::blank(20, Planted::NONE));
+        bytes.extend([0xAA; 12]);
+        for window_len in 1..300 {
+            for max_read in [1, 7, usize::MAX] {
+                let found = walk(&mut scanner(window_len, 4096), bytes.clone(), max_read);
+                assert_eq!(found, (expected.clone(), None, true), "window {window_len}, reads of {max_read}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_buffer_grows_up_to_its_bound_and_a_larger_record_is_not_kept() {
+        let mut scanner = scanner(256, 4096);
+        assert_eq!(scanner.retained_len(), 0);
+        let mut retained = Vec::new();
+        let lens = [10, 1000, 10, 5000, 4096 - 92, 10];
+        let file = Bytes { bytes: records(&lens), max_read: usize::MAX };
+        for count in 1..=lens.len() {
+            let mut scan = scanner.scan(&file, BASE, 0, file.bytes.len() as u64);
+            for _ in 0..count {
+                assert!(matches!(scan.next(), Ok(Some(Scanned { outcome: Outcome::Record(_), .. }))));
+            }
+            retained.push(scanner.retained_len());
+        }
+        assert_eq!(retained, [256, 1092, 1092, 1092, 4096, 4096]);
+    }
+
+    #[test]
+    fn nothing_is_reserved_for_an_impossible_size() {
+        let good = records(&[10]);
+        let remaining = 102 + 102;
+        for total_size in [i32::MIN, -1, 0, 1, 90, remaining + 1, i32::MAX] {
+            let mut bytes = [&good[..], &good[..]].concat();
+            bytes[102..106].copy_from_slice(&total_size.to_be_bytes());
+            let mut scanner = scanner(64, 1 << 20);
+            let (places, rejection, _) = walk(&mut scanner, bytes, usize::MAX);
+            assert_eq!(places, [0]);
+            assert!(rejection.is_some(), "{total_size}");
+            assert!(scanner.retained_len() <= 102, "{total_size} reserved {}", scanner.retained_len());
+        }
+    }
+
+    #[test]
+    fn a_stale_record_and_a_zeroed_tail_end_the_walk() {
+        let good = records(&[10]);
+        let stale = [&good[..], &good[..]].concat();
+        let (places, rejection, _) = walk(&mut scanner(64, 4096), stale, usize::MAX);
+        assert_eq!(places, [0]);
+        assert_eq!(rejection, Some(Rejection::PhysicalOffset { stored: BASE, at: BASE + 102, total_size: 102 }));
+        let zeros = [&good[..], &[0; 500]].concat();
+        let (places, rejection, _) = walk(&mut scanner(64, 4096), zeros, usize::MAX);
+        assert_eq!((places, rejection), (vec![0], Some(Rejection::UnknownMagic { magic: 0 })));
+        for tail in 1..=4 {
+            let cut = [&good[..], &[0; 4][..tail]].concat();
+            let (_, rejection, _) = walk(&mut scanner(64, 4096), cut, usize::MAX);
+            assert_eq!(rejection, Some(Rejection::TooShort { remaining: tail as u64 }));
+        }
+    }
+
+    #[test]
+    fn a_file_that_ends_early_is_an_error_with_its_place() {
+        let file = Bytes { bytes: records(&[10]), max_read: usize::MAX };
+        let mut scanner = scanner(64, 4096);
+        let mut scan = scanner.scan(&file, BASE, 0, 500);
+        assert!(matches!(scan.next(), Ok(Some(_))));
+        let error = scan.next().unwrap_err();
+        assert_eq!((error.at, error.source.kind()), (BASE + 102, io::ErrorKind::UnexpectedEof));
+    }
+
+    #[cfg(feature = "planted-faults")]
+    #[test]
+    fn planted_an_impossible_size_is_believed() {
+        use crate::planted::Fault;
+        let mut bytes = records(&[10, 10]);
+        bytes[3] -= 1;
+        let check = CheckOptions { planted: Planted::one(Fault::SizeCheckSkipped), ..CheckOptions::STRICT };
+        let mut faulty = RecordScanner::new(ScanOptions { check, ..ScanOptions::default() });
+        let (places, rejection, _) = walk(&mut faulty, bytes.clone(), usize::MAX);
+        assert_eq!((places, rejection.is_some()), (vec![0], true), "the record behind it is lost");
+        let (places, ..) = walk(&mut scanner(64, 4096), bytes, usize::MAX);
+        assert_eq!(places, []);
+    }
+
+    #[cfg(feature = "planted-faults")]
+    #[test]
+    fn planted_a_stale_record_is_accepted() {
+        use crate::planted::Fault;
+        let good = records(&[10]);
+        let check = CheckOptions { planted: Planted::one(Fault::StaleRecordAccepted), ..CheckOptions::STRICT };
+        let mut faulty = RecordScanner::new(ScanOptions { check, ..ScanOptions::default() });
+        let (places, ..) = walk(&mut faulty, [&good[..], &good[..]].concat(), usize::MAX);
+        assert_eq!(places, [0, 102]);
+    }
+
+    #[cfg(feature = "planted-faults")]
+    #[test]
+    fn planted_a_blank_has_no_length() {
+        use crate::planted::Fault;
+        let blank = record::blank(8, Planted::one(Fault::BlankWithoutLength)).to_vec();
+        let (_, rejection, _) = walk(&mut scanner(64, 4096), blank, usize::MAX);
+        assert_eq!(rejection, Some(Rejection::BlankLen { stated: 0, remaining: 8 }));
+    }
+}

@@ -148,7 +148,10 @@ impl<'a> RecordView<'a> {
     }
 }
 
-/// Every field on a line of its own, body and unprintable text escaped.
+/// How much of a body a dump shows, in bytes.
+const MAX_SHOWN_BODY_LEN: usize = 256;
+
+/// Every field on a line of its own, unprintable bytes escaped, a long body cut.
 impl fmt::Display for RecordView<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sys_flag = self.sys_flag();
@@ -164,7 +167,9 @@ impl fmt::Display for RecordView<'_> {
         writeln!(f, "  reconsume times    {}", self.reconsume_times())?;
         writeln!(f, "  prepared offset    {}", self.prepared_transaction_offset())?;
         writeln!(f, "  body               {} bytes, crc {:#010x}", self.body().len(), self.body_crc())?;
-        writeln!(f, "                     \"{}\"", self.body().escape_ascii())?;
+        let (shown, hidden) = self.body().split_at(self.body().len().min(MAX_SHOWN_BODY_LEN));
+        let more = if hidden.is_empty() { "" } else { " …" };
+        writeln!(f, "                     \"{}\"{more}", shown.escape_ascii())?;
         write!(f, "  properties         {} bytes", self.properties().0.len())?;
         for (name, value) in self.properties().to_pairs() {
             write!(f, "\n    {name:?} = {value:?}")?;
@@ -176,5 +181,80 @@ impl fmt::Display for RecordView<'_> {
 impl fmt::Debug for RecordView<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec::{Assigned, MessageRef, RecordHeader, RecordOptions, RecordTemplate, Transaction, record};
+
+    fn dump(born: &str, topic: &str, transaction: Transaction, body: &[u8], properties: &[u8]) -> String {
+        let header = RecordHeader {
+            topic,
+            queue_id: 3,
+            sys_flag: SysFlag(SysFlag::COMPRESSED).with_transaction(transaction),
+            born_timestamp_ms: 1_700_000_000_000,
+            born_host: Host::new(born.parse().unwrap(), 40000),
+            store_host: Host::new("10.0.0.1".parse().unwrap(), 10911),
+            reconsume_times: 2,
+            prepared_transaction_offset: 77,
+        };
+        let options = RecordOptions { append_property_crc: true, ..RecordOptions::default() };
+        let template = RecordTemplate::new(&header, &options).unwrap();
+        let mut bytes = Vec::new();
+        template.encode_into(MessageRef { flag: -5, body, properties: PropertiesRef(properties) }, &mut bytes).unwrap();
+        let first = Assigned { queue_offset: 41, physical_offset: 123, store_timestamp_ms: 1_700_000_000_001 };
+        record::assign(&mut bytes, first, true);
+        RecordView::parse(&bytes).unwrap().to_string()
+    }
+
+    #[test]
+    fn a_dump_shows_every_field() {
+        let dump =
+            dump("127.0.0.1", "TopicTest", Transaction::Commit, b"hello\0\xFF\"", b"TAGS\x01TagA\x02KEYS\x01k1\x02");
+        insta::assert_snapshot!(dump, @r#"
+record V1, 146 bytes
+  topic              "TopicTest"
+  queue              3 @ 41
+  physical offset    123
+  message id         0A00000100002A9F000000000000007B
+  flag               -5
+  sys flag           0x9 (transaction: Commit)
+  born               1700000000000 ms, 127.0.0.1:40000
+  stored             1700000000001 ms, 10.0.0.1:10911
+  reconsume times    2
+  prepared offset    77
+  body               8 bytes, crc 0x3957098b
+                     "hello\x00\xff\""
+  properties         38 bytes
+    "TAGS" = "TagA"
+    "KEYS" = "k1"
+    "__CRC32#" = "6519236990"
+"#);
+    }
+
+    #[test]
+    fn a_dump_of_version_2_with_malformed_properties() {
+        let topic = "t".repeat(128);
+        let dump = dump("2001:db8::1", &topic, Transaction::Prepared, b"", b"a\x01\xED\xA0\x80\x02no value\x02");
+        insta::assert_snapshot!(dump, @r#"
+record V2, 267 bytes
+  topic              "tttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttt"
+  queue              3 @ 0
+  physical offset    123
+  message id         0A00000100002A9F000000000000007B
+  flag               -5
+  sys flag           0x15 (transaction: Prepared)
+  born               1700000000000 ms, [2001:db8::1]:40000
+  stored             1700000000001 ms, 10.0.0.1:10911
+  reconsume times    2
+  prepared offset    77
+  body               0 bytes, crc 0x00000000
+                     ""
+  properties         35 bytes
+    "a" = "�"
+    "__CRC32#" = "4476912630"
+"#);
     }
 }
