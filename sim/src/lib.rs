@@ -1,6 +1,7 @@
 //! The deterministic simulation testbed of Stormlog.
 
 pub mod choices;
+pub mod conformance;
 pub mod context;
 pub mod disk;
 pub mod env;

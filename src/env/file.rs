@@ -104,7 +104,8 @@ pub trait File: Send + Sync + 'static {
 
 /// A shared, writable mapping of part of a file. No slice of it leaves `env`: bytes go in, and come back through reads
 /// of the file. What was copied in survives a kill of the process, not a power loss; a process killed inside
-/// [`Region::copy_in`] leaves any prefix of the bytes.
+/// [`Region::copy_in`] leaves any part of the bytes, not always a prefix: memory copies of the C library store the head
+/// of a long block last.
 pub trait Region: Send + Sync + 'static {
     /// Copies `bytes` to `offset` of the region.
     ///

@@ -53,7 +53,7 @@ pub trait Env: Clone + Send + Sync + 'static {
     type Thread: JoinHandle;
     /// An open file.
     type File: File;
-    /// A zero-filled, faulted-in mapping of part of a file.
+    /// A mapping of a zero-filled part of a file.
     type Region: Region;
     /// A held lock file; released when dropped and when the process dies.
     type LockFile: Send + Sync + 'static;
@@ -122,7 +122,8 @@ pub trait Env: Clone + Send + Sync + 'static {
     /// Takes the exclusive lock that the JVM's `FileChannel.lock` takes (POSIX `fcntl`, whole file), creating the file
     /// if needed. `Ok(None)` when another process, or another owner in this process, holds it.
     fn lock_file(&self, path: &Path) -> std::io::Result<Option<Self::LockFile>>;
-    /// Maps `[offset, offset + len)` of a file that is that long and zero-filled already, and faults it in.
+    /// Maps `[offset, offset + len)` of a file that is that long and zero-filled already. `EINVAL` if the file is shorter,
+    /// `len` is 0, or `offset` is not a multiple of the page size (4096 will do).
     fn map_region(&self, file: &Self::File, offset: u64, len: u64) -> std::io::Result<Self::Region>;
 
     // Identity ------------------------------------------------------------------------------------------------------

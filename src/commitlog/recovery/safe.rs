@@ -1,0 +1,226 @@
+//! The safe policy: what is proved durable is served or reported lost; what is not ends at the first record that does not
+//! check.
+
+use std::ops::ControlFlow;
+
+use crate::env::{Env, Step};
+use crate::log::{DurableMark, Segment};
+use crate::planted;
+
+use super::super::directory::{Directory, sync_dir};
+use super::super::error::OpenError;
+use super::super::options::CommitLogOptions;
+use super::super::queues::QueueOffsets;
+use super::load::Loaded;
+use super::report::{Cut, CutRecord, Flaw, Hole, Proof, Proved, RecoveryReport, RocketMqView};
+use super::walk::{Ended, Walker, content_end};
+use super::{Recovered, compatible, repair};
+
+/// Where the log ends, and what was found on the way.
+struct Scan {
+    tail: QueueOffsets,
+    records: u64,
+    holes: Vec<Hole>,
+    end: u64,
+    /// What is wrong at the end, if it is not a segment that is still to be made.
+    flaw: Option<Flaw>,
+    last_record: u64,
+}
+
+pub(super) fn recover<E: Env>(
+    env: &E,
+    directory: &Directory,
+    options: &CommitLogOptions,
+    loaded: Loaded<E>,
+    was_closed: bool,
+) -> Result<Recovered<E>, OpenError> {
+    let Loaded { mut segments, ignored } = loaded;
+    let found_mark = DurableMark::open(env, &directory.durable)?;
+    let begin = segments.first().map_or(0, |first| first.base);
+    let proved = prove(&segments, begin, found_mark.as_ref());
+    let mut walker = Walker::new(&segments, options.scan_options(options.recovery_check()));
+    let scan = scan(env, &mut walker, begin, proved.bound, options);
+    let Scan { tail, records, holes, end, flaw, .. } = scan;
+    let first_bad = holes.first().map_or(end, |hole| hole.begin);
+
+    let is_ours = found_mark.is_some();
+    // After a clean stop everything is as the mark says. Otherwise anything may be behind the end.
+    let is_settled = was_closed && found_mark.as_ref().is_some_and(|mark| mark.durable_end() == end);
+    let mut cut = None;
+    if !is_settled && let Some((segment, flaw)) = walker.segment_at(end).zip(flaw) {
+        cut = survey(&mut walker, segment, end, flaw);
+    }
+    let rocketmq = (!holes.is_empty() || cut.is_some())
+        .then(|| compatible::view(&segments, options, begin, first_bad))
+        .filter(|view| !holes.is_empty() || view.end != end);
+
+    directory.mark_open(env)?;
+    let mut removed = Vec::new();
+    if !is_settled {
+        if let Some(cut) = cut.as_mut().filter(|cut| cut.record_count > 0) {
+            let segment = walker.segment_at(end).expect("a cut is in a segment");
+            cut.kept_as = Some(repair::keep_cut(env, directory, segment, cut)?);
+        }
+        for segment in segments.iter().filter(|segment| proved.bound < segment.limit && segment.base <= end) {
+            // What RocketMQ has closed is on the disk as far as the kernel knows.
+            if !was_closed {
+                repair::rewrite(segment, proved.bound.max(segment.base), end.min(segment.limit))?;
+            }
+            if end < segment.limit {
+                segment.zero(end, segment.limit)?;
+            }
+            segment.sync()?;
+        }
+        let behind = segments.partition_point(|segment| segment.base <= end);
+        for segment in segments.drain(behind..) {
+            removed.push(repair::remove(env, directory, &segment)?);
+        }
+        if !removed.is_empty() {
+            sync_dir(env, &directory.commitlog)?;
+        }
+    }
+    let mut mark = match found_mark {
+        Some(mark) => mark,
+        None => DurableMark::create(env, &directory.durable)?,
+    };
+    if !is_settled {
+        mark.write(end)?;
+        mark.sync()?;
+        sync_dir(env, &directory.root)?;
+    }
+    let report = RecoveryReport {
+        policy: options.recovery_policy,
+        was_closed,
+        is_ours,
+        proved,
+        begin,
+        end,
+        segments: segments.len(),
+        records,
+        holes,
+        cut,
+        removed,
+        ignored,
+        rocketmq,
+    };
+    report_marks(env, &report);
+    Ok(Recovered { segments, end, tail, mark, report })
+}
+
+/// Up to where the log was durable. A segment is synced before a byte of the next is written, by this store.
+fn prove<E: Env>(segments: &[Segment<E>], begin: u64, mark: Option<&DurableMark<E>>) -> Proved {
+    let nothing = Proved { bound: begin, by: Proof::Nothing };
+    let Some(mark) = mark else { return nothing };
+    let marked = Proved { bound: mark.durable_end(), by: Proof::DurableMark };
+    let newest = segments
+        .iter()
+        .rev()
+        .take_while(|segment| segment.base > marked.bound)
+        .find(|segment| content_end(segment, segment.base, segment.limit).is_some())
+        .map(|segment| Proved { bound: segment.base, by: Proof::NewestSegment });
+    [Some(marked), newest]
+        .into_iter()
+        .flatten()
+        .fold(nothing, |best, next| if next.bound > best.bound { next } else { best })
+}
+
+fn scan<E: Env>(env: &E, walker: &mut Walker<'_, E>, begin: u64, bound: u64, options: &CommitLogOptions) -> Scan {
+    let mut scan = Scan {
+        tail: QueueOffsets::default(),
+        records: 0,
+        holes: Vec::new(),
+        end: begin,
+        flaw: None,
+        last_record: begin,
+    };
+    let mut is_chained = false;
+    loop {
+        let (flaw, position) = match walker.segment_at(scan.end) {
+            None => (Flaw::MissingSegment, scan.end),
+            Some(segment) => {
+                let Scan { tail, records, last_record, end, .. } = &mut scan;
+                let before = *records;
+                let (position, ended) = walker.walk(segment, *end, segment.limit, |record| {
+                    tail.observe(record);
+                    *records += 1;
+                    *last_record = record.physical_offset() as u64;
+                    ControlFlow::Continue(())
+                });
+                env.charge(Step::CheckRecord, *records - before);
+                env.charge(Step::CopyByte, position - *end);
+                match ended {
+                    Ended::Reached | Ended::Limit | Ended::Blank => {
+                        scan.end = segment.limit;
+                        continue;
+                    }
+                    Ended::Bad(flaw) => (flaw, position),
+                    Ended::Stopped => unreachable!("the visitor goes on"),
+                }
+            }
+        };
+        scan.end = position;
+        if position >= bound {
+            scan.flaw = Some(flaw).filter(|flaw| *flaw != Flaw::MissingSegment);
+            if planted!(options.planted, TruncateWrongRecord) && scan.flaw.is_some() {
+                scan.end = scan.last_record;
+            }
+            return scan;
+        }
+        // Behind the first hole the chain to the bound is known, and with it the length of a damaged record on it.
+        let next = walker.framed_end(position).filter(|_| is_chained);
+        let (end, unproved_records) = match next {
+            Some(next) => (next, 0),
+            None => walker.resume(position, bound),
+        };
+        is_chained = true;
+        // A log that ends in a segment that is not there goes on with the next.
+        let segment_bytes = options.mapped_file_size_commit_log;
+        let end = if walker.segment_at(end).is_some() { end } else { end.next_multiple_of(segment_bytes) };
+        scan.holes.push(Hole { begin: position, end, flaw, unproved_records });
+        scan.end = end;
+    }
+}
+
+/// What is behind the end of the log, in its segment; `None` if nothing is.
+fn survey<E: Env>(walker: &mut Walker<'_, E>, segment: &Segment<E>, position: u64, flaw: Flaw) -> Option<Cut> {
+    let content_end = content_end(segment, position, segment.limit)?;
+    let mut cut = Cut { position, content_end, flaw, records: Vec::new(), record_count: 0, kept_as: None };
+    let mut from = position;
+    while let Some((found, len)) = walker.find_record(from, content_end) {
+        cut.record_count += 1;
+        if cut.records.len() < Cut::MAX_LISTED {
+            walker.walk(segment, found, found + 1, |record| {
+                cut.records.push(CutRecord {
+                    position: found,
+                    len,
+                    topic: String::from_utf8_lossy(record.topic()).into_owned(),
+                    queue_id: record.queue_id(),
+                    queue_offset: record.queue_offset(),
+                });
+                ControlFlow::Break(())
+            });
+        }
+        from = found + len;
+    }
+    Some(cut)
+}
+
+fn report_marks<E: Env>(env: &E, report: &RecoveryReport) {
+    let marks = [
+        (report.cut.is_some(), "recovery.torn-tail"),
+        (report.cut.as_ref().is_some_and(|cut| cut.record_count > 0), "recovery.salvage"),
+        (!report.holes.is_empty(), "recovery.hole"),
+        (!report.removed.is_empty(), "recovery.segment-removed"),
+        (!report.was_closed, "recovery.crash"),
+        (report.proved.by == Proof::NewestSegment, "recovery.proved-by-segment"),
+    ];
+    for (_, name) in marks.into_iter().filter(|(reached, _)| *reached) {
+        env.mark(name);
+    }
+}
+
+impl RocketMqView {
+    pub(super) fn new<E: Env>(segments: &[Segment<E>], end: u64) -> Self {
+        Self { end, deleted_segments: segments.iter().filter(|segment| segment.base > end).count() }
+    }
+}

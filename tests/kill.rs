@@ -1,0 +1,182 @@
+//! What each acknowledgement promises, on a real disk, when the process is killed.
+//!
+//! Model: a child process appends and says on a pipe what was acknowledged; at a random moment it gets `SIGKILL`; the
+//! parent opens what it left and looks for everything that was said. The next child goes on in the same directory.
+
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test stands outside of any simulation")]
+
+mod again;
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use stormlog::env::real::{RealEnv, RealFile, RealRegion};
+use stormlog::env::{Env, File, OpenOptions, Region};
+
+const KILLS: usize = 20;
+const MAX_ACKS_PER_LIFE: u64 = 400;
+const MAX_DELAY_US: u64 = 2_000;
+
+/// How many appends of each writer were acknowledged, over all lives.
+type Acknowledged = BTreeMap<usize, u64>;
+
+/// What is killed.
+trait Subject {
+    /// Appends until it is killed, and says after each acknowledgement whose it was and how many that writer has now.
+    fn append_for_ever(root: &Path) -> !;
+    /// Opens what was left, and panics unless all that was acknowledged is there.
+    fn check(root: &Path, acknowledged: &Acknowledged);
+}
+
+#[test]
+fn bytes_in_the_kernel_survive_a_kill() {
+    kill_again_and_again::<BareFiles>("bytes_in_the_kernel_survive_a_kill");
+}
+
+fn kill_again_and_again<S: Subject>(test: &str) {
+    if let Some(root) = again::as_child() {
+        S::append_for_ever(&root);
+    }
+    let root = tempfile::tempdir().expect("a temporary directory");
+    let mut acknowledged = Acknowledged::new();
+    for _ in 0..KILLS {
+        live_and_die(test, root.path(), &mut acknowledged);
+        S::check(root.path(), &acknowledged);
+    }
+    assert!(acknowledged.len() > 1, "too few lived long enough to say anything: {acknowledged:?}");
+    println!("acknowledged appends by writer after {KILLS} kills: {acknowledged:?}");
+}
+
+fn live_and_die(test: &str, root: &Path, acknowledged: &mut Acknowledged) {
+    let mut child = again::command(&[], test, root).stdout(Stdio::piped()).spawn().expect("a child");
+    let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    let mut acks = lines.filter_map(|line| heard(&line.expect("a line")));
+    let mut note = |(writer, count)| {
+        let before = acknowledged.insert(writer, count);
+        assert!(before < Some(count), "writer {writer} went back from {before:?} to {count}");
+    };
+    acks.by_ref().take(random_below(MAX_ACKS_PER_LIFE) as usize).for_each(&mut note);
+    std::thread::sleep(Duration::from_micros(random_below(MAX_DELAY_US)));
+    child.kill().expect("to kill");
+    acks.for_each(note);
+    let status = child.wait().expect("an end");
+    assert_eq!(status.signal(), Some(Signal::KILL.as_raw()), "the child ended by itself: {status}");
+}
+
+const ACK: &str = "ack ";
+
+/// Says in one write that a writer has that many appends acknowledged.
+fn acknowledge(writer: usize, count: u64) {
+    let mut out = std::io::stdout().lock();
+    out.write_all(format!("{ACK}{writer} {count}\n").as_bytes()).expect("to tell the parent");
+    out.flush().expect("to tell the parent");
+}
+
+/// What [`acknowledge`] said, on a line that the test harness may have begun.
+fn heard(line: &str) -> Option<(usize, u64)> {
+    let (_, ack) = line.rsplit_once(ACK)?;
+    let (writer, count) = ack.split_once(' ').expect("writer and count");
+    Some((writer.parse().expect("a writer"), count.parse().expect("a count")))
+}
+
+fn random_below(bound: u64) -> u64 {
+    let mut bytes = [0; 8];
+    RealEnv.fill_entropy(&mut bytes);
+    u64::from_le_bytes(bytes) % bound
+}
+
+/// Files of cells, each written by one of the three ways in which bytes get to the kernel.
+struct BareFiles;
+
+const CELL_LEN: u64 = 200;
+const CELLS_PER_FILE: u64 = 500;
+const FILE_LEN: u64 = CELL_LEN * CELLS_PER_FILE;
+
+#[derive(Debug, Clone, Copy)]
+enum Way {
+    Region,
+    Write,
+    SyncedWrite,
+}
+
+const WAYS: [Way; 3] = [Way::Region, Way::Write, Way::SyncedWrite];
+
+impl Subject for BareFiles {
+    fn append_for_ever(root: &Path) -> ! {
+        let mut writers = WAYS.map(|way| CellWriter::open(root, way));
+        loop {
+            for (n, writer) in writers.iter_mut().enumerate() {
+                writer.append(root);
+                acknowledge(n, writer.cell);
+            }
+        }
+    }
+
+    fn check(root: &Path, acknowledged: &Acknowledged) {
+        for (writer, count) in acknowledged {
+            let whole = count_whole_cells(root, WAYS[*writer]);
+            assert!(whole >= *count, "{:?}: {count} cells acknowledged, {whole} are there", WAYS[*writer]);
+        }
+    }
+}
+
+struct CellWriter {
+    way: Way,
+    cell: u64,
+    file: RealFile,
+    region: RealRegion,
+}
+
+impl CellWriter {
+    fn open(root: &Path, way: Way) -> Self {
+        let cell = count_whole_cells(root, way);
+        let file = RealEnv.open(&cell_file(root, way, cell), OpenOptions::CREATE).expect("a file");
+        if file.len().expect("a length") < FILE_LEN {
+            file.zero_range(0, FILE_LEN).expect("to zero");
+        }
+        let region = RealEnv.map_region(&file, 0, FILE_LEN).expect("a region");
+        Self { way, cell, file, region }
+    }
+
+    fn append(&mut self, root: &Path) {
+        let offset = self.cell % CELLS_PER_FILE * CELL_LEN;
+        let content = cell_content(self.cell);
+        match self.way {
+            Way::Region => self.region.copy_in(offset, &content),
+            Way::Write => self.file.write_all_at(&content, offset).expect("to write"),
+            Way::SyncedWrite => {
+                self.file.write_all_at(&content, offset).expect("to write");
+                self.file.sync_data().expect("to sync");
+            }
+        }
+        self.cell += 1;
+        if self.cell.is_multiple_of(CELLS_PER_FILE) {
+            *self = Self::open(root, self.way);
+        }
+    }
+}
+
+fn cell_file(root: &Path, way: Way, cell: u64) -> PathBuf {
+    root.join(format!("{way:?}-{:04}", cell / CELLS_PER_FILE))
+}
+
+/// Different from zeros in every byte.
+fn cell_content(cell: u64) -> [u8; CELL_LEN as usize] {
+    std::array::from_fn(|at| (cell.wrapping_mul(31).wrapping_add(at as u64) % 255) as u8 + 1)
+}
+
+fn count_whole_cells(root: &Path, way: Way) -> u64 {
+    let is_whole = |cell: &u64| {
+        let mut bytes = [0; CELL_LEN as usize];
+        RealEnv
+            .open(&cell_file(root, way, *cell), OpenOptions::READ)
+            .and_then(|file| file.read_exact_at(&mut bytes, cell % CELLS_PER_FILE * CELL_LEN))
+            .is_ok_and(|()| bytes == cell_content(*cell))
+    };
+    (0..).find(|cell| !is_whole(cell)).expect("an end")
+}
