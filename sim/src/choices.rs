@@ -8,7 +8,7 @@
 //!
 //! Not modelled: quality of distribution beyond multiply-and-shift; a bias below 2⁻³² is accepted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
@@ -21,7 +21,8 @@ use crate::hash::FixedMap;
 macro_rules! families {
     ($($(#[$doc:meta])* $variant:ident => $name:literal,)*) => {
         /// What is decided by a choice.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+        #[serde(try_from = "String", into = "String")]
         #[repr(u8)]
         pub enum Family { $($(#[$doc])* $variant,)* }
 
@@ -84,8 +85,36 @@ impl fmt::Display for Actor {
     }
 }
 
+/// A text that names no family.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no family of choices")]
+pub struct FamilyError(pub String);
+
+impl FromStr for Family {
+    type Err = FamilyError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Family::ALL.iter().copied().find(|f| f.name() == text).ok_or_else(|| FamilyError(text.to_owned()))
+    }
+}
+
+impl TryFrom<String> for Family {
+    type Error = FamilyError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<Family> for String {
+    fn from(family: Family) -> Self {
+        family.name().to_owned()
+    }
+}
+
 /// Names one choice of a run. Written `family/actor/n`, the actor in hex.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct ChoiceKey {
     /// What is decided.
     pub family: Family,
@@ -117,18 +146,62 @@ impl FromStr for ChoiceKey {
             return Err(refuse());
         };
         Ok(ChoiceKey {
-            family: Family::ALL.iter().copied().find(|f| f.name() == family).ok_or_else(refuse)?,
+            family: family.parse().map_err(|_| refuse())?,
             actor: Actor(u64::from_str_radix(actor, 16).map_err(|_| refuse())?),
             n: n.parse().map_err(|_| refuse())?,
         })
     }
 }
 
-/// Choices whose outcome is given instead of drawn.
-pub type Overrides = BTreeMap<ChoiceKey, u64>;
+impl TryFrom<String> for ChoiceKey {
+    type Error = ChoiceKeyError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<ChoiceKey> for String {
+    fn from(key: ChoiceKey) -> Self {
+        key.to_string()
+    }
+}
+
+/// Choices whose outcome is given instead of drawn: single ones by key, and all others of a family set to 0.
+///
+/// Written in JSON as `{"benign": ["latency"], "given": {"crash/0000000000000000/0": 2}}`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Overrides {
+    /// Families in which a choice that is not in `given` is 0, one that no earlier run made included.
+    pub benign: BTreeSet<Family>,
+    /// Choices by key.
+    pub given: BTreeMap<ChoiceKey, u64>,
+}
+
+impl Overrides {
+    /// None: every choice is drawn.
+    pub const fn new() -> Self {
+        Self { benign: BTreeSet::new(), given: BTreeMap::new() }
+    }
+
+    /// Whether every choice is drawn.
+    pub fn is_empty(&self) -> bool {
+        self.benign.is_empty() && self.given.is_empty()
+    }
+
+    fn outcome(&self, key: ChoiceKey) -> Option<u64> {
+        self.given.get(&key).copied().or_else(|| self.benign.contains(&key.family).then_some(0))
+    }
+}
+
+impl<const N: usize> From<[(ChoiceKey, u64); N]> for Overrides {
+    fn from(given: [(ChoiceKey, u64); N]) -> Self {
+        Self { benign: BTreeSet::new(), given: BTreeMap::from(given) }
+    }
+}
 
 /// A choice as it was made; recorded only in the re-run of a find.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ChoiceRecord {
     /// Which choice.
     pub key: ChoiceKey,
@@ -274,8 +347,8 @@ impl Choices {
         debug_assert!(value < bound, "a choice is below its bound");
         if !self.overrides.is_empty() || self.recorded.is_some() {
             let key = ChoiceKey { family: state.family, actor: state.actor, n: state.n };
-            if let Some(given) = self.overrides.get(&key) {
-                value = (*given).min(bound - 1);
+            if let Some(given) = self.overrides.outcome(key) {
+                value = given.min(bound - 1);
             }
             if let Some(recorded) = &mut self.recorded {
                 recorded.push(ChoiceRecord { key, bound, value });
@@ -333,6 +406,13 @@ mod tests {
         let (plain, given) = (draws(Overrides::new()), draws(Overrides::from([(key, 0)])));
         let differing: Vec<_> = (0..plain.len()).filter(|i| plain[*i] != given[*i]).collect();
         assert_eq!((differing, given[4]), (vec![4], 0));
+    }
+
+    #[test]
+    fn a_benign_family_is_zero_but_for_what_is_given() {
+        let kept = ChoiceKey { family: Family::Crash, actor: Actor::RUN, n: 2 };
+        let overrides = Overrides { benign: BTreeSet::from([Family::Crash]), given: BTreeMap::from([(kept, 7)]) };
+        assert_eq!(draws(overrides), [0, 15, 0, 18, 7, 18, 0, 16, 0, 13, 0, 12, 0, 18, 0, 20]);
     }
 
     #[test]

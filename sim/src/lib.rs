@@ -1,5 +1,8 @@
 //! The deterministic simulation testbed of Stormlog.
 
+pub mod alloc;
+pub mod campaign;
+pub mod case;
 pub mod choices;
 pub mod conformance;
 pub mod context;
@@ -7,5 +10,12 @@ pub mod disk;
 pub mod env;
 pub mod hash;
 pub mod machine;
+pub mod cli;
+pub mod context;
+pub mod determinism;
+pub mod hash;
+pub mod limits;
 pub mod record;
 pub mod scenario;
+pub mod scenarios;
+pub mod shrink;

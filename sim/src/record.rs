@@ -62,12 +62,34 @@ impl fmt::Display for Event {
 }
 
 /// Digest of a run: equal exactly if everything that happened was equal. Shown as 16 hex digits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Digest(pub u64);
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:016x}", self.0)
+    }
+}
+
+/// A text that is no digest.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not a digest: want 16 hex digits")]
+pub struct DigestError(pub String);
+
+impl TryFrom<String> for Digest {
+    type Error = DigestError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        let whole = text.len() == 16 && text.bytes().all(|b| b.is_ascii_hexdigit());
+        let word = if whole { u64::from_str_radix(&text, 16).ok() } else { None };
+        word.map(Digest).ok_or(DigestError(text))
+    }
+}
+
+impl From<Digest> for String {
+    fn from(digest: Digest) -> Self {
+        digest.to_string()
     }
 }
 

@@ -1,10 +1,12 @@
 //! What a scenario is: a named workload with its oracles and fault menu, run from a seed.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use stormlog::planted::Fault;
 
 use crate::choices::{ChoiceRecord, Overrides};
+use crate::limits::Limits;
 use crate::record::{Digest, Event};
 
 /// A named workload with its oracles.
@@ -15,6 +17,15 @@ pub trait Scenario: Sync {
     fn about(&self) -> &'static str;
     /// All its parameters with their default values: what a user's TOML overrides key by key.
     fn default_parameters(&self) -> toml::Table;
+    /// The defaults as the TOML text that `stormlog scenarios NAME` prints; a scenario that embeds a commented file
+    /// gives that file.
+    fn default_parameters_text(&self) -> Cow<'static, str> {
+        Cow::Owned(toml::to_string(&self.default_parameters()).expect("a table of plain values is TOML"))
+    }
+    /// The planted faults that this scenario's oracles are meant to catch: `stormlog hunt` tries it first for these.
+    fn hunts(&self) -> &'static [Fault] {
+        &[]
+    }
     /// Runs one seed. Must not panic on any parameters: what it cannot use it refuses.
     fn run(&self, request: &RunRequest) -> Result<RunOutcome, ParameterError>;
 }
@@ -24,8 +35,10 @@ pub trait Scenario: Sync {
 pub struct RunRequest {
     /// The seed.
     pub seed: u64,
-    /// All parameters of the scenario (defaults already filled in).
+    /// All parameters of the scenario (defaults already filled in), without the table `limits`.
     pub parameters: toml::Table,
+    /// What the run may use. The campaign judges it; a scheduler may stop a run that is beyond events or virtual time.
+    pub limits: Limits,
     /// Choices given instead of drawn.
     pub overrides: Overrides,
     /// Keep every choice made.
@@ -37,7 +50,7 @@ pub struct RunRequest {
 }
 
 /// A parameter that the scenario cannot use.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, serde::Serialize, serde::Deserialize)]
 #[error("parameter {name}: {reason}")]
 pub struct ParameterError {
     /// Its dotted name.

@@ -1,0 +1,35 @@
+//! The scenarios: what `stormlog scenarios` lists.
+
+pub mod selftest;
+
+use crate::scenario::Scenario;
+
+/// Every scenario, in the order in which they are listed.
+pub fn all() -> &'static [&'static dyn Scenario] {
+    &[]
+}
+
+/// Which scenarios names are looked up in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Registry {
+    /// [`all`].
+    #[default]
+    Ordinary,
+    /// Only [`selftest`], which tests the testbed's own command line and is none of the user's business.
+    Selftest,
+}
+
+impl Registry {
+    /// The scenarios of this registry.
+    pub fn all(self) -> &'static [&'static dyn Scenario] {
+        match self {
+            Registry::Ordinary => all(),
+            Registry::Selftest => &[&selftest::Selftest],
+        }
+    }
+
+    /// Finds one by name.
+    pub fn find(self, name: &str) -> Option<&'static dyn Scenario> {
+        self.all().iter().copied().find(|scenario| scenario.name() == name)
+    }
+}
