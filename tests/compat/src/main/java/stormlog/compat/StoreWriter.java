@@ -1,0 +1,2 @@
+package stormlog.compat;
+final class StoreWriter { static void write(java.nio.file.Path p) {} }
