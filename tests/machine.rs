@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 
-use stormlog::env::{Atomic, AtomicInteger, Condvar, Env, File, JoinHandle, Mutex, OpenOptions, Step, Wait, Word};
+use stormlog::env::{Atomic, Condvar, Env, File, JoinHandle, Mutex, OpenOptions, Step, Wait, Word};
 use stormlog_sim::choices::{Actor, Overrides};
 use stormlog_sim::context::Context;
 use stormlog_sim::disk::{Disk, DiskProfile};
