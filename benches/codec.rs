@@ -158,6 +158,9 @@ fn decode(c: &mut Criterion) {
     each_shape(c, "decode", |group, shape, messages| {
         let records = stored(messages);
         let encoded = batch::encode(messages).expect("plain messages");
+        group.bench_function(format!("{shape}/crc"), |b| {
+            b.iter(|| black_box(messages).iter().map(|message| masked_crc(&message.body)).fold(0, |a, b| a ^ b));
+        });
         group.bench_function(format!("{shape}/record"), |b| {
             b.iter(|| {
                 walk(black_box(&records), &CheckOptions::STRICT, |record| {

@@ -119,6 +119,19 @@ fn accepted_oddities() {
 }
 
 #[test]
+fn a_version_1_topic_of_more_than_127_bytes_cannot_be_read() {
+    // Upstream writes this where a topic has few characters and many bytes.
+    let long: &str = &"漢".repeat(60);
+    let mut bytes = encode(PLAIN, b"b", b"");
+    let topic_len = bytes.len() - 4;
+    bytes.splice(topic_len.., [&[180], long.as_bytes(), &[0, 0]].concat());
+    let total_size = bytes.len() as i32;
+    put(&mut bytes, 0, &total_size.to_be_bytes());
+    assert_eq!(rejection(&bytes, &CheckOptions::ROCKETMQ), Rejection::NegativeTopicLen { len: -76 });
+    assert_eq!(rocketmq(&bytes), (-1, false));
+}
+
+#[test]
 fn every_rejection_is_named() {
     use Rejection::{
         BeyondSize, BlankLen, BodyCrc, Cut, DelayLevel, DupInfo, InnerBatch, NegativeSize, NegativeTopicLen,

@@ -237,7 +237,7 @@ fn check_properties(
 /// Whether Java's split at underscores, which drops empty parts at the end, has two parts.
 fn is_dup_info(value: &[u8]) -> bool {
     let kept = value.iter().rposition(|&byte| byte != b'_').map_or(0, |last| last + 1);
-    kept > 0 && value[..kept].iter().filter(|&&byte| byte == b'_').count() == 1
+    value[..kept].iter().filter(|&&byte| byte == b'_').count() == 1
 }
 
 fn check_inner_batch(special: &SpecialProperties<'_>) -> Result<(), Rejection> {
@@ -281,7 +281,7 @@ impl<'a> SpecialProperties<'a> {
     }
 
     fn required_crc(&self) -> Result<i32, Rejection> {
-        self.crc.map(property_crc_value).filter(|&crc| crc >= 0).ok_or(Rejection::PropertyCrcMissing)
+        self.crc.map(property_crc_value).ok_or(Rejection::PropertyCrcMissing)
     }
 }
 

@@ -185,7 +185,7 @@ mod tests {
     use super::*;
     use crate::codec::{
         Assigned, Host, MessageRef, PropertiesRef, RecordHeader, RecordOptions, RecordTemplate, Rejection, SysFlag,
-        record,
+        check, record,
     };
     use crate::planted::Planted;
 
@@ -346,6 +346,41 @@ mod tests {
             let cut = [&good[..], &[0; 4][..tail]].concat();
             let (_, rejection, _) = walk(&mut scanner(64, 4096), cut, usize::MAX);
             assert_eq!(rejection, Some(Rejection::TooShort { remaining: tail as u64 }));
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_file_is_walked_as_the_check_of_its_bytes_says(
+            lens in proptest::collection::vec(0..200usize, 0..6),
+            edits in proptest::collection::vec((proptest::prelude::any::<proptest::sample::Index>(), 0..=255u8), 0..4),
+            tail in proptest::collection::vec(0..=255u8, 0..120),
+            window_len in 1..400usize,
+        ) {
+            let mut bytes = [records(&lens), tail].concat();
+            bytes.push(0);
+            for (at, value) in edits {
+                let at = at.index(bytes.len());
+                bytes[at] = value;
+            }
+            let file = Bytes { bytes, max_read: usize::MAX };
+            let mut scanner = scanner(window_len, 256);
+            let mut scan = scanner.scan(&file, BASE, 0, file.bytes.len() as u64);
+            let mut at = 0;
+            while let Some(found) = scan.next().unwrap() {
+                assert_eq!(found.at, BASE + at as i64);
+                let expected = check(&file.bytes[at..], found.at, &CheckOptions::STRICT);
+                match (found.outcome, expected) {
+                    (Outcome::Rejected(_), Outcome::Rejected(_)) => {}
+                    (found, expected) => assert_eq!(found, expected),
+                }
+                at = match found.outcome {
+                    Outcome::Record(record) => at + record.bytes().len(),
+                    _ => file.bytes.len(),
+                };
+            }
+            assert_eq!(at, file.bytes.len());
+            assert!(scanner.retained_len() <= 400);
         }
     }
 
