@@ -10,8 +10,10 @@ use std::process::ExitCode;
 use bytes::Bytes;
 use stormlog::codec::{
     Assigned, CheckOptions, Host, Message, Outcome, Properties, PropertyCrc, RecordHeader, RecordOptions,
-    RecordTemplate, SysFlag, batch, check, record,
+    RecordScanner, RecordTemplate, ScanOptions, SysFlag, batch, check, record,
 };
+use stormlog::env::real::RealEnv;
+use stormlog::env::{Env, OpenOptions};
 
 std::thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
@@ -99,6 +101,22 @@ fn main() -> ExitCode {
                 }
             }
         })
+    }));
+    rows.push(("scan a file of 100 records again", 0, {
+        let file = tempfile::NamedTempFile::new().expect("a temporary file");
+        std::io::Write::write_all(&mut file.as_file(), &buffer).expect("a file takes the records");
+        let file = RealEnv.open(file.path(), OpenOptions::READ).expect("the file is there");
+        let mut scanner = RecordScanner::new(ScanOptions { window_len: 4 << 10, ..ScanOptions::default() });
+        let mut scan = || {
+            let (mut scan, mut count) = (scanner.scan(&file, 0, 0, buffer.len() as u64), 0);
+            while let Some(found) = scan.next().expect("the file can be read") {
+                assert!(matches!(found.outcome, Outcome::Record(_)), "refused: {found:?}");
+                count += 1;
+            }
+            assert_eq!(count, 100);
+        };
+        scan();
+        allocations(scan)
     }));
     rows.push(("refuse a record", 0, allocations(|| check(&buffer[1..], 1, &CheckOptions::STRICT))));
     rows.push(("read a batch of 100", 0, allocations(|| batch::BatchReader::new(&encoded).count())));
