@@ -10,10 +10,10 @@ use stormlog_sim::choices::{Actor, Overrides};
 use stormlog_sim::context::Context;
 use stormlog_sim::disk::{Disk, DiskProfile};
 use stormlog_sim::env::SimEnv;
-use stormlog_sim::machine::{Limits, LockModel, Machine, Profile, SchedulePolicy, Shared, Stop};
+use stormlog_sim::limits::Limits;
+use stormlog_sim::machine::{LockModel, Machine, Profile, SchedulePolicy, Shared, Stop};
 use stormlog_sim::record::Digest;
 
-const LIMITS: Limits = Limits { operations: 1_000_000, virtual_ns: 3_600_000_000_000 };
 const RANDOM: SchedulePolicy = SchedulePolicy::Random { preempt_every: 4 };
 
 fn profile() -> Profile {
@@ -33,7 +33,7 @@ fn machine_with(seed: u64, policy: SchedulePolicy, profile: Profile) -> Machine 
 fn run(seed: u64, policy: SchedulePolicy, program: impl FnOnce(SimEnv) + 'static) -> Digest {
     let mut machine = machine(seed, policy);
     machine.start("main", program);
-    assert_eq!((machine.run(None, LIMITS), machine.take_findings()), (Stop::Ended, vec![]));
+    assert_eq!((machine.run(None, Limits::default()), machine.take_findings()), (Stop::Ended, vec![]));
     machine.end().0.recorder.digest()
 }
 
@@ -75,7 +75,7 @@ fn locks_exclude_under_both_models() {
         for seed in 0..50 {
             let mut machine = machine_with(seed, RANDOM, Profile { lock_model, ..profile() });
             machine.start("main", |env| assert_eq!(count_to_80(&env), 80));
-            assert_eq!((machine.run(None, LIMITS), machine.take_findings()), (Stop::Ended, vec![]));
+            assert_eq!((machine.run(None, Limits::default()), machine.take_findings()), (Stop::Ended, vec![]));
         }
     }
 }
@@ -172,8 +172,10 @@ fn waits_time_out_and_wake() {
         assert_eq!(word.wait(0, Some(1000)), Wait::TimedOut);
         let waiter = {
             let word = Arc::clone(&word);
-            env.spawn("wait", move || while word.load(SeqCst) == 0 {
-                word.wait(0, None);
+            env.spawn("wait", move || {
+                while word.load(SeqCst) == 0 {
+                    word.wait(0, None);
+                }
             })
             .expect("a thread starts")
         };
@@ -186,12 +188,11 @@ fn waits_time_out_and_wake() {
 #[test]
 fn charged_work_takes_a_core() {
     for (cores, expected_ns) in [(1, 4_000_000), (2, 2_000_000), (4, 1_000_000)] {
-        let mut machine = machine_with(1, SchedulePolicy::Timed, Profile {
-            cores,
-            wake_ns: 0,
-            step_ps: [("append.record".to_owned(), 1_000_000)].into(),
-            ..profile()
-        });
+        let mut machine = machine_with(
+            1,
+            SchedulePolicy::Timed,
+            Profile { cores, wake_ns: 0, step_ps: [("append.record".to_owned(), 1_000_000)].into(), ..profile() },
+        );
         let took_ns = Shared::new(0);
         let result = took_ns.clone();
         machine.start("main", move |env| {
@@ -205,7 +206,7 @@ fn charged_work_takes_a_core() {
             threads.into_iter().for_each(|thread| thread.join().expect("no thread panics"));
             result.with(|took| *took = env.now_ns() - before_ns);
         });
-        assert_eq!(machine.run(None, LIMITS), Stop::Ended);
+        assert_eq!(machine.run(None, Limits::default()), Stop::Ended);
         assert_eq!(took_ns.with(|took| *took), expected_ns, "{cores} cores");
     }
 }
@@ -230,10 +231,13 @@ fn a_deadlock_is_told_with_who_holds_and_who_waits() {
             drop((_a, _b));
             crosswise.join().expect("no thread panics");
         });
-        (machine.run(None, LIMITS) == Stop::Deadlock).then(|| machine.take_findings())
+        (machine.run(None, Limits::default()) == Stop::Deadlock).then(|| machine.take_findings())
     });
     let message = &found.expect("some seed deadlocks")[0].message;
-    for part in ["crosswise waits for lock first held by main, holding second", "main waits for lock second held by crosswise, holding first"] {
+    for part in [
+        "crosswise waits for lock first held by main, holding second",
+        "main waits for lock second held by crosswise, holding first",
+    ] {
         assert!(message.contains(part), "{message}");
     }
 }
@@ -251,7 +255,7 @@ fn a_cycle_of_locks_is_told_without_a_deadlock() {
         let _b = b.lock();
         let _a = a.lock();
     });
-    assert_eq!(machine.run(None, LIMITS), Stop::Finding);
+    assert_eq!(machine.run(None, Limits::default()), Stop::Finding);
     let findings = machine.take_findings();
     assert_eq!(findings[0].oracle, "lock-order");
     assert!(findings[0].message.contains("first -> second -> first"), "{}", findings[0].message);
@@ -269,7 +273,7 @@ fn a_panic_is_a_finding_with_its_backtrace() {
         let thread = env.spawn("guilty", the_guilty_function).expect("a thread starts");
         assert!(thread.join().is_err());
     });
-    assert_eq!(machine.run(None, LIMITS), Stop::Finding);
+    assert_eq!(machine.run(None, Limits::default()), Stop::Finding);
     let message = &machine.take_findings()[0].message;
     for part in ["thread guilty panicked", "on purpose", "the_guilty_function"] {
         assert!(message.contains(part), "{message}");
@@ -279,11 +283,13 @@ fn a_panic_is_a_finding_with_its_backtrace() {
 #[test]
 fn too_much_work_is_a_finding() {
     let mut machine = machine(1, SchedulePolicy::Timed);
-    machine.start("main", |env| loop {
-        env.now_ns();
-        env.yield_now();
+    machine.start("main", |env| {
+        loop {
+            env.now_ns();
+            env.yield_now();
+        }
     });
-    assert_eq!(machine.run(None, Limits { operations: 1000, ..LIMITS }), Stop::OverLimit);
+    assert_eq!(machine.run(None, Limits { events: 1000, ..Limits::default() }), Stop::OverLimit);
     assert_eq!(machine.take_findings()[0].oracle, "bounded-work");
 }
 
@@ -376,7 +382,7 @@ fn death_is_clean_at_every_operation() {
             let mut machine = machine(seed, RANDOM);
             let inside = live.clone();
             let process = machine.start("first", move |env| busy_program(&env, &inside));
-            let stop = machine.run(Some(stop_before), LIMITS);
+            let stop = machine.run(Some(stop_before), Limits::default());
             if stop == Stop::Ended {
                 break;
             }
@@ -385,7 +391,7 @@ fn death_is_clean_at_every_operation() {
             assert_eq!(live.with(|live| *live), 0, "seed {seed}, operation {stop_before}: a stack was not unwound");
             let inside = live.clone();
             machine.start("second", move |env| busy_program(&env, &inside));
-            assert_eq!((machine.run(None, LIMITS), machine.take_findings()), (Stop::Ended, vec![]));
+            assert_eq!((machine.run(None, Limits::default()), machine.take_findings()), (Stop::Ended, vec![]));
             stop_before += 1;
         }
         assert!(stop_before > 50, "the program has operations to stop at");
@@ -411,10 +417,10 @@ fn death_is_clean_while_a_thread_unwinds() {
         assert!(result.is_err());
         *total.lock() += 1;
     });
-    assert_eq!(machine.run(None, LIMITS), Stop::Finding);
+    assert_eq!(machine.run(None, Limits::default()), Stop::Finding);
     let findings = machine.take_findings();
     assert_eq!((findings.len(), findings[0].oracle.as_str()), (1, "no-panic"));
-    assert_eq!(machine.run(None, LIMITS), Stop::Ended, "the panicking task gave its lock up");
+    assert_eq!(machine.run(None, Limits::default()), Stop::Ended, "the panicking task gave its lock up");
     assert_eq!(live.with(|live| *live), 0);
 }
 
@@ -429,9 +435,9 @@ fn a_stop_changes_nothing() {
             result.with(|total| *total = (counted, env.now_ns()));
         });
         for stop_before in stops {
-            assert_eq!(machine.run(Some(*stop_before), LIMITS), Stop::AtOperation);
+            assert_eq!(machine.run(Some(*stop_before), Limits::default()), Stop::AtOperation);
         }
-        assert_eq!(machine.run(None, LIMITS), Stop::Ended);
+        assert_eq!(machine.run(None, Limits::default()), Stop::Ended);
         (total.with(|total| *total), machine.operations())
     };
     let plain = totals(&[]);
@@ -444,19 +450,20 @@ fn simulations_nest() {
     let digest = |nest: bool| {
         let mut outer = machine(9, RANDOM);
         outer.start("main", |env| assert_eq!(count_to_80(&env), 80));
-        assert_eq!(outer.run(Some(40), LIMITS), Stop::AtOperation);
+        assert_eq!(outer.run(Some(40), Limits::default()), Stop::AtOperation);
         let before_ns = outer.now_ns();
         if nest {
             outer.with_context(|context| {
                 let root = Actor::RUN.child("nested", 0);
-                let mut inner = Machine::new(context, root, Rc::new(profile()), RANDOM, Disk::new(DiskProfile::default()));
+                let mut inner =
+                    Machine::new(context, root, Rc::new(profile()), RANDOM, Disk::new(DiskProfile::default()));
                 inner.start("main", |env| assert_eq!(count_to_80(&env), 80));
-                assert_eq!((inner.run(None, LIMITS), inner.take_findings()), (Stop::Ended, vec![]));
+                assert_eq!((inner.run(None, Limits::default()), inner.take_findings()), (Stop::Ended, vec![]));
                 (inner.end().0, ())
             });
         }
         assert_eq!(outer.now_ns(), before_ns);
-        assert_eq!((outer.run(None, LIMITS), outer.take_findings()), (Stop::Ended, vec![]));
+        assert_eq!((outer.run(None, Limits::default()), outer.take_findings()), (Stop::Ended, vec![]));
         (outer.now_ns(), outer.operations())
     };
     assert_eq!(digest(true), digest(false));

@@ -113,11 +113,13 @@ pub struct History {
     pub appends: Vec<Append>,
     /// The worst that happened since the last recovery that came to its end.
     pub exposure: Exposure,
+    /// The store was closed cleanly since: what it acknowledged at any level is durable.
+    pub closed: bool,
 }
 
 impl Default for History {
     fn default() -> Self {
-        Self { appends: Vec::new(), exposure: Exposure::Nothing }
+        Self { appends: Vec::new(), exposure: Exposure::Nothing, closed: false }
     }
 }
 
@@ -138,9 +140,16 @@ impl History {
         record.told = told;
     }
 
-    /// Notes a crash.
+    /// Notes a crash. One after a clean close takes nothing.
     pub fn crash(&mut self, exposure: Exposure) {
-        self.exposure = self.exposure.max(exposure);
+        if !self.closed {
+            self.exposure = self.exposure.max(exposure);
+        }
+    }
+
+    /// Notes that the store was closed cleanly.
+    pub fn close(&mut self) {
+        self.closed = true;
     }
 
     /// Notes that a recovery came to its end and served exactly these messages, and that what it serves is durable now.
@@ -152,6 +161,7 @@ impl History {
             }
         }
         self.exposure = Exposure::Nothing;
+        self.closed = false;
     }
 
     /// How many appends were acknowledged at `level` or better.

@@ -91,8 +91,9 @@ impl<E: Env, L: Layout> Shared<E, L> {
         drop(staging);
         let end = writer.write()?;
         let segment = writer.segment();
-        drop(writer);
+        // Before the lock is free: who finds nothing left to write must find it written.
         self.written_end.fetch_max(end, AcqRel);
+        drop(writer);
 
         let planted = self.options.planted;
         if planted!(planted, AckBeforeSync) {

@@ -44,6 +44,17 @@ impl SimEnv {
         self.process
     }
 
+    /// Runs `body` with the run's context: how a workload inside the machine draws its choices. The simulation does not
+    /// notice.
+    pub fn with_context<R>(&self, body: impl FnOnce(&mut crate::context::Context) -> R) -> R {
+        body(self.core.get_mut().ctx())
+    }
+
+    /// Gives the disk another size, as an operator who frees space or takes it does.
+    pub fn set_disk_capacity(&self, capacity_bytes: u64) {
+        self.core.get_mut().disk.set_capacity(capacity_bytes);
+    }
+
     fn disk_io<R>(
         &self,
         class: IoClass,

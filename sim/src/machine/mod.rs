@@ -32,7 +32,7 @@ pub(crate) use self::core::{CoreRef, IoClass};
 pub use self::core::{ProcessId, ThreadId};
 pub(crate) use host::current;
 pub use profile::{LatencyTables, LockModel, Profile, ProfileError, Quantiles};
-pub use run::{Limits, Machine, Stop};
+pub use run::{Machine, Stop};
 pub use schedule::SchedulePolicy;
 pub use shared::Shared;
 pub(crate) use sync::Mode;

@@ -10,6 +10,7 @@ use crate::choices::{Actor, Family};
 use crate::context::Context;
 use crate::disk::{Disk, DiskProfile};
 use crate::env::SimEnv;
+use crate::limits::Limits;
 use crate::record::Op;
 use crate::scenario::Finding;
 
@@ -31,15 +32,6 @@ pub enum Stop {
     Finding,
 }
 
-/// Bounds of one run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Env operations.
-    pub operations: u64,
-    /// Virtual time.
-    pub virtual_ns: u64,
-}
-
 /// A simulated machine.
 pub struct Machine {
     core: CoreRef,
@@ -47,7 +39,13 @@ pub struct Machine {
 
 impl Machine {
     /// Makes a machine with that disk. `root` is the actor that its own actors descend from.
-    pub fn new(mut context: Box<Context>, root: Actor, profile: Rc<Profile>, policy: SchedulePolicy, disk: Disk) -> Self {
+    pub fn new(
+        mut context: Box<Context>,
+        root: Actor,
+        profile: Rc<Profile>,
+        policy: SchedulePolicy,
+        disk: Disk,
+    ) -> Self {
         host::install_panic_hook();
         let fair_locks = match profile.lock_model {
             LockModel::Fair => true,
@@ -191,7 +189,8 @@ impl Machine {
     /// Names of the actors of this machine's threads.
     pub fn actor_names(&self) -> Vec<(u64, String)> {
         let core = self.core.get();
-        let name = |t: &super::core::Thread| (t.actor.0, format!("{}:{}", core.processes[t.process.index()].name, t.name));
+        let name =
+            |t: &super::core::Thread| (t.actor.0, format!("{}:{}", core.processes[t.process.index()].name, t.name));
         core.threads.iter().map(name).collect()
     }
 
@@ -216,13 +215,13 @@ impl Drop for Machine {
 
 impl Core {
     fn check_limits(&mut self, limits: Limits) -> Option<Stop> {
-        let now_ns = self.ctx().now_ns;
-        if self.operations > limits.operations {
+        let (now_ns, events) = (self.ctx().now_ns, self.ctx().recorder.count());
+        if events > limits.events {
             let blocked = self.describe_blocked();
-            self.find("bounded-work", format!("more than {} operations:{blocked}", limits.operations));
-        } else if now_ns > limits.virtual_ns {
+            self.find("bounded-work", format!("more than {} events:{blocked}", limits.events));
+        } else if now_ns > limits.virtual_ms.saturating_mul(1_000_000) {
             let blocked = self.describe_blocked();
-            self.find("bounded-time", format!("more than {} ns of virtual time:{blocked}", limits.virtual_ns));
+            self.find("bounded-time", format!("more than {} ms of virtual time:{blocked}", limits.virtual_ms));
         } else {
             return None;
         }

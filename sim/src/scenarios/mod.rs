@@ -1,12 +1,13 @@
 //! The scenarios: what `stormlog scenarios` lists.
 
+pub mod commitlog;
 pub mod selftest;
 
 use crate::scenario::Scenario;
 
 /// Every scenario, in the order in which they are listed.
 pub fn all() -> &'static [&'static dyn Scenario] {
-    &[]
+    &commitlog::ALL
 }
 
 /// Which scenarios names are looked up in.
