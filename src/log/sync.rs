@@ -90,9 +90,10 @@ impl<E: Env, L: Layout> Shared<E, L> {
         writer.take(&mut staging);
         drop(staging);
         let end = writer.write()?;
+        // Before the next writer can find nothing left to write.
+        self.written_end.fetch_max(end, AcqRel);
         let segment = writer.segment();
         drop(writer);
-        self.written_end.fetch_max(end, AcqRel);
 
         let planted = self.options.planted;
         if planted!(planted, AckBeforeSync) {
