@@ -8,6 +8,8 @@
 mod again;
 #[path = "kill/bare_files.rs"]
 mod bare_files;
+#[path = "kill/commit_log.rs"]
+mod commit_log;
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -36,12 +38,18 @@ trait Subject {
 }
 
 #[test]
+fn acknowledged_messages_survive_a_kill() {
+    kill_again_and_again::<commit_log::Messages>("acknowledged_messages_survive_a_kill");
+}
+
+#[test]
 fn bytes_in_the_kernel_survive_a_kill() {
     kill_again_and_again::<bare_files::BareFiles>("bytes_in_the_kernel_survive_a_kill");
 }
 
 fn kill_again_and_again<S: Subject>(test: &str) {
     if let Some(root) = again::as_child() {
+        die_of_any_panic();
         S::append_for_ever(&root);
     }
     let root = tempfile::tempdir().expect("a temporary directory");
@@ -52,6 +60,16 @@ fn kill_again_and_again<S: Subject>(test: &str) {
     }
     assert!(acknowledged.len() > 1, "too few lived long enough to say anything: {acknowledged:?}");
     println!("acknowledged appends by writer after {KILLS} kills: {acknowledged:?}");
+}
+
+/// A panic on any thread ends the process, so that the parent sees it.
+fn die_of_any_panic() {
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        println!("{PANICKED}{panic}");
+        report(panic);
+        std::process::abort();
+    }));
 }
 
 fn live_and_die(test: &str, root: &Path, acknowledged: &mut Acknowledged) {
@@ -71,6 +89,7 @@ fn live_and_die(test: &str, root: &Path, acknowledged: &mut Acknowledged) {
 }
 
 const ACK: &str = "ack ";
+const PANICKED: &str = "panicked: ";
 
 /// Says in one write that a writer has that many appends acknowledged.
 fn acknowledge(writer: usize, count: u64) {
@@ -81,6 +100,7 @@ fn acknowledge(writer: usize, count: u64) {
 
 /// What [`acknowledge`] said, on a line that the test harness may have begun.
 fn heard(line: &str) -> Option<(usize, u64)> {
+    assert!(!line.contains(PANICKED), "{line}");
     let (_, ack) = line.rsplit_once(ACK)?;
     let (writer, count) = ack.split_once(' ').expect("writer and count");
     Some((writer.parse().expect("a writer"), count.parse().expect("a count")))
