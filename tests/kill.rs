@@ -6,17 +6,21 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test stands outside of any simulation")]
 
 mod again;
+#[path = "kill/bare_files.rs"]
+mod bare_files;
+#[path = "kill/commit_log.rs"]
+mod commit_log;
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
 use rustix::process::Signal;
-use stormlog::env::real::{RealEnv, RealFile, RealRegion};
-use stormlog::env::{Env, File, OpenOptions, Region};
+use stormlog::env::Env as _;
+use stormlog::env::real::RealEnv;
 
 const KILLS: usize = 20;
 const MAX_ACKS_PER_LIFE: u64 = 400;
@@ -34,12 +38,18 @@ trait Subject {
 }
 
 #[test]
+fn acknowledged_messages_survive_a_kill() {
+    kill_again_and_again::<commit_log::Messages>("acknowledged_messages_survive_a_kill");
+}
+
+#[test]
 fn bytes_in_the_kernel_survive_a_kill() {
-    kill_again_and_again::<BareFiles>("bytes_in_the_kernel_survive_a_kill");
+    kill_again_and_again::<bare_files::BareFiles>("bytes_in_the_kernel_survive_a_kill");
 }
 
 fn kill_again_and_again<S: Subject>(test: &str) {
     if let Some(root) = again::as_child() {
+        die_of_any_panic();
         S::append_for_ever(&root);
     }
     let root = tempfile::tempdir().expect("a temporary directory");
@@ -50,6 +60,16 @@ fn kill_again_and_again<S: Subject>(test: &str) {
     }
     assert!(acknowledged.len() > 1, "too few lived long enough to say anything: {acknowledged:?}");
     println!("acknowledged appends by writer after {KILLS} kills: {acknowledged:?}");
+}
+
+/// A panic on any thread ends the process, so that the parent sees it.
+fn die_of_any_panic() {
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        println!("{PANICKED}{panic}");
+        report(panic);
+        std::process::abort();
+    }));
 }
 
 fn live_and_die(test: &str, root: &Path, acknowledged: &mut Acknowledged) {
@@ -69,6 +89,7 @@ fn live_and_die(test: &str, root: &Path, acknowledged: &mut Acknowledged) {
 }
 
 const ACK: &str = "ack ";
+const PANICKED: &str = "panicked: ";
 
 /// Says in one write that a writer has that many appends acknowledged.
 fn acknowledge(writer: usize, count: u64) {
@@ -79,6 +100,7 @@ fn acknowledge(writer: usize, count: u64) {
 
 /// What [`acknowledge`] said, on a line that the test harness may have begun.
 fn heard(line: &str) -> Option<(usize, u64)> {
+    assert!(!line.contains(PANICKED), "{line}");
     let (_, ack) = line.rsplit_once(ACK)?;
     let (writer, count) = ack.split_once(' ').expect("writer and count");
     Some((writer.parse().expect("a writer"), count.parse().expect("a count")))
@@ -88,95 +110,4 @@ fn random_below(bound: u64) -> u64 {
     let mut bytes = [0; 8];
     RealEnv.fill_entropy(&mut bytes);
     u64::from_le_bytes(bytes) % bound
-}
-
-/// Files of cells, each written by one of the three ways in which bytes get to the kernel.
-struct BareFiles;
-
-const CELL_LEN: u64 = 200;
-const CELLS_PER_FILE: u64 = 500;
-const FILE_LEN: u64 = CELL_LEN * CELLS_PER_FILE;
-
-#[derive(Debug, Clone, Copy)]
-enum Way {
-    Region,
-    Write,
-    SyncedWrite,
-}
-
-const WAYS: [Way; 3] = [Way::Region, Way::Write, Way::SyncedWrite];
-
-impl Subject for BareFiles {
-    fn append_for_ever(root: &Path) -> ! {
-        let mut writers = WAYS.map(|way| CellWriter::open(root, way));
-        loop {
-            for (n, writer) in writers.iter_mut().enumerate() {
-                writer.append(root);
-                acknowledge(n, writer.cell);
-            }
-        }
-    }
-
-    fn check(root: &Path, acknowledged: &Acknowledged) {
-        for (writer, count) in acknowledged {
-            let whole = count_whole_cells(root, WAYS[*writer]);
-            assert!(whole >= *count, "{:?}: {count} cells acknowledged, {whole} are there", WAYS[*writer]);
-        }
-    }
-}
-
-struct CellWriter {
-    way: Way,
-    cell: u64,
-    file: RealFile,
-    region: RealRegion,
-}
-
-impl CellWriter {
-    fn open(root: &Path, way: Way) -> Self {
-        let cell = count_whole_cells(root, way);
-        let file = RealEnv.open(&cell_file(root, way, cell), OpenOptions::CREATE).expect("a file");
-        if file.len().expect("a length") < FILE_LEN {
-            file.zero_range(0, FILE_LEN).expect("to zero");
-        }
-        let region = RealEnv.map_region(&file, 0, FILE_LEN).expect("a region");
-        Self { way, cell, file, region }
-    }
-
-    fn append(&mut self, root: &Path) {
-        let offset = self.cell % CELLS_PER_FILE * CELL_LEN;
-        let content = cell_content(self.cell);
-        match self.way {
-            Way::Region => self.region.copy_in(offset, &content),
-            Way::Write => self.file.write_all_at(&content, offset).expect("to write"),
-            Way::SyncedWrite => {
-                self.file.write_all_at(&content, offset).expect("to write");
-                self.file.sync_data().expect("to sync");
-            }
-        }
-        self.cell += 1;
-        if self.cell.is_multiple_of(CELLS_PER_FILE) {
-            *self = Self::open(root, self.way);
-        }
-    }
-}
-
-fn cell_file(root: &Path, way: Way, cell: u64) -> PathBuf {
-    root.join(format!("{way:?}-{:04}", cell / CELLS_PER_FILE))
-}
-
-/// Different from zeros in every byte.
-fn cell_content(cell: u64) -> [u8; CELL_LEN as usize] {
-    std::array::from_fn(|at| (cell.wrapping_mul(31).wrapping_add(at as u64) % 255) as u8 + 1)
-}
-
-fn count_whole_cells(root: &Path, way: Way) -> u64 {
-    let is_whole = |cell: &u64| {
-        let mut bytes = [0; CELL_LEN as usize];
-        RealEnv
-            .open(&cell_file(root, way, *cell), OpenOptions::READ)
-            .and_then(|file| file.read_exact_at(&mut bytes, cell % CELLS_PER_FILE * CELL_LEN))
-            .is_ok_and(|()| bytes == cell_content(*cell))
-    };
-    (0..).find(|cell| !is_whole(cell)).expect("an end")
 }

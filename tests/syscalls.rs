@@ -11,18 +11,27 @@ mod again;
 mod trace;
 
 use std::io::Write as _;
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use stormlog::codec::{Host, MessageRef, PropertiesRef, RecordHeader, SysFlag};
+use stormlog::commitlog::{CommitLog, CommitLogOptions};
 use stormlog::env::real::RealEnv;
 use stormlog::env::{Env, File as _, OpenOptions};
+use stormlog::log::Level;
 use trace::{Call, Judgement, Texts, judge, parse};
 
 const TEXTS: Texts = Texts { record: "record-", acknowledged: "durable-" };
-const RECORDS: usize = 12;
+const RECORDS: usize = 30;
 
 const CALLS: &str = "trace=?open,openat,close,write,pwrite64,pwritev,pwritev2,fsync,fdatasync,?mkdir,mkdirat,\
                      ?rename,?renameat,renameat2,?unlink,unlinkat,?rmdir";
+
+#[test]
+fn messages_are_durable_when_acknowledged() {
+    trace_and_judge("messages_are_durable_when_acknowledged", append_to_a_commit_log);
+}
 
 #[test]
 fn bare_files_are_durable_when_acknowledged() {
@@ -63,6 +72,39 @@ fn acknowledge(record: usize) {
 
 fn record(n: usize) -> String {
     format!("{}{n:06}", TEXTS.record)
+}
+
+/// With producers that follow the sync of another, and would be told too early if it told before it ended.
+fn append_to_a_commit_log(root: &Path) {
+    const PRODUCERS: usize = 3;
+    let options = CommitLogOptions { mapped_file_size_commit_log: 4096, ..CommitLogOptions::default() };
+    let (log, _) = CommitLog::open(RealEnv, &root.join("store"), options).expect("a store");
+    let store = Host::new(Ipv4Addr::LOCALHOST.into(), 10911);
+    let header = RecordHeader {
+        topic: "traced",
+        queue_id: 0,
+        sys_flag: SysFlag(0),
+        born_timestamp_ms: 0,
+        born_host: store,
+        store_host: store,
+        reconsume_times: 0,
+        prepared_transaction_offset: 0,
+    };
+    std::thread::scope(|scope| {
+        for producer in 0..PRODUCERS {
+            let (log, header) = (&log, &header);
+            scope.spawn(move || {
+                for n in (0..RECORDS).skip(producer).step_by(PRODUCERS) {
+                    let body = format!("{:800}", record(n));
+                    let message = MessageRef { flag: 0, body: body.as_bytes(), properties: PropertiesRef(&[]) };
+                    let appended = log.append(header, message, Level::Durable).expect("room");
+                    assert_eq!(log.wait(&appended), Ok(Level::Durable));
+                    acknowledge(n);
+                }
+            });
+        }
+    });
+    log.close().expect("to close");
 }
 
 /// By hand what a log does: files are zeroed and synced under another name, then renamed.

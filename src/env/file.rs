@@ -61,7 +61,8 @@ pub trait File: Send + Sync + 'static {
     fn sync_data(&self) -> io::Result<()>;
     /// Makes bytes and all metadata durable (`fsync`), not the file's name.
     fn sync_all(&self) -> io::Result<()>;
-    /// Reserves space for `[0, len)` and extends the file to `len` if it is shorter (`posix_fallocate`).
+    /// Reserves space for `[0, len)` and extends the file to `len` if it is shorter (`posix_fallocate`). `EINVAL` if
+    /// `len` is 0.
     fn preallocate(&self, len: u64) -> io::Result<()>;
     /// Writes zeros over `[offset, offset + len)`, extending the file where it must; the blocks are written, not
     /// merely marked, so that a later sync of data in them changes no metadata.

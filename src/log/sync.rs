@@ -90,9 +90,9 @@ impl<E: Env, L: Layout> Shared<E, L> {
         writer.take(&mut staging);
         drop(staging);
         let end = writer.write()?;
-        let segment = writer.segment();
-        // Before the lock is free: who finds nothing left to write must find it written.
+        // Before the next writer can find nothing left to write.
         self.written_end.fetch_max(end, AcqRel);
+        let segment = writer.segment();
         drop(writer);
 
         let planted = self.options.planted;

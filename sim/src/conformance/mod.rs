@@ -2,7 +2,7 @@
 //! the same.
 //!
 //! Model: a case gets an environment and an empty directory of its own, and panics where the environment breaks its
-//! contract. What a case asks for holds on any machine at any speed: lower bounds and orders of time, never durations.
+//! contract. A thread that panics because a case wants it to says "on purpose", in the message or in its name. What a case asks for holds on any machine at any speed: lower bounds and orders of time, never durations.
 //!
 //! Not covered: what a crash keeps (the kill loop and the reach suite do that), faults, random calls side by side.
 

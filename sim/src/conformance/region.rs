@@ -1,9 +1,10 @@
 //! Regions.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use rustix::io::Errno;
-use stormlog::env::{Env, File as _, OpenOptions, Region as _};
+use stormlog::env::{Env, File as _, JoinHandle as _, OpenOptions, Region as _};
 
 use super::tools::{assert_refused, content, content_at, on_threads};
 
@@ -49,8 +50,11 @@ fn reads_see_what_was_copied_in<E: Env>(env: &E, root: &Path) {
 fn holds_no_more_than_it_has<E: Env>(env: &E, root: &Path) {
     let file = zeroed(env, &root.join("file"), 2 * PAGE);
     let region = env.map_region(&file, 0, PAGE).expect("a region");
+    let region = Arc::new(region);
     for (offset, len) in [(PAGE, 1), (PAGE - 1, 2), (u64::MAX, 1), (0, PAGE as usize + 1)] {
-        env.run_task(|| region.copy_in(offset, &vec![7; len])).expect_err("a copy beyond the region");
+        let inner = region.clone();
+        let thread = env.spawn("panics on purpose", move || inner.copy_in(offset, &vec![7; len])).expect("a thread");
+        thread.join().expect_err("a copy beyond the region");
     }
     assert!(content::<E>(&file).iter().all(|byte| *byte == 0), "a part was copied in");
 }
@@ -66,7 +70,7 @@ fn outlives_the_handle_of_its_file<E: Env>(env: &E, root: &Path) {
 
 fn takes_copies_of_several_threads<E: Env>(env: &E, root: &Path) {
     let file = zeroed(env, &root.join("file"), PAGE);
-    let region = std::sync::Arc::new(env.map_region(&file, 0, PAGE).expect("a region"));
+    let region = Arc::new(env.map_region(&file, 0, PAGE).expect("a region"));
     on_threads(env, 8, move |n| {
         for at in 0..16 {
             region.copy_in((at * 8 + n as u64) * 32, &[n as u8 + 1; 32]);

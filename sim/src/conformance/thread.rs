@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 
-use stormlog::env::{Atomic as _, Env, JoinHandle as _};
+use stormlog::env::{Atomic as _, AtomicInteger as _, Env, JoinHandle as _};
 
 use super::tools::Gate;
 
@@ -60,10 +60,19 @@ fn a_panic_comes_out_of_join<E: Env>(env: &E, _: &Path) {
 }
 
 fn yielding_lets_others_go<E: Env>(env: &E, _: &Path) {
-    let gate = Gate::new(env);
-    let inner = gate.clone();
-    let thread = env.spawn("other", move || inner.open()).expect("a thread");
-    while !gate.is_open() {
+    let runs = Gate::new(env);
+    let turns = Arc::new(E::AtomicU32::new(0));
+    let (inner, world) = ((runs.clone(), turns.clone()), env.clone());
+    let thread = env
+        .spawn("other", move || {
+            inner.0.open();
+            while inner.1.fetch_add(1, SeqCst) < 100 {
+                world.yield_now();
+            }
+        })
+        .expect("a thread");
+    runs.pass();
+    while turns.load(SeqCst) < 100 {
         env.yield_now();
     }
     thread.join().expect("no panic");
@@ -73,18 +82,18 @@ fn a_task_gives_its_value_or_its_panic<E: Env>(env: &E, _: &Path) {
     assert_eq!(env.run_task(|| 7), Ok(7));
     let text = env.run_task(|| panic!("on purpose")).expect_err("a panic");
     assert_eq!(text.message, "on purpose");
-    let other = env.run_task(|| panic_any(7u32)).expect_err("a panic");
-    assert!(!other.message.is_empty());
+    let not_text = env.spawn("panics on purpose", || panic_any(7u32)).expect("a thread").join();
+    assert!(!not_text.expect_err("a panic").message.is_empty());
     let nested = env.run_task(|| {
-        let inner = env.run_task(|| panic!("inner")).expect_err("a panic");
+        let inner = env.run_task(|| panic!("inner, on purpose")).expect_err("a panic");
         panic!("outer of {}", inner.message)
     });
-    assert_eq!(nested.expect_err("a panic").message, "outer of inner");
+    assert_eq!(nested.expect_err("a panic").message, "outer of inner, on purpose");
 
     let mutex = env.mutex("conformance.mutex", 0);
     env.run_task(|| {
         let _guard = mutex.lock();
-        panic!("while it holds a lock")
+        panic!("on purpose, while it holds a lock")
     })
     .expect_err("a panic");
     assert!(mutex.try_lock().is_some(), "a panic kept the lock");

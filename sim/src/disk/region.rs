@@ -8,6 +8,7 @@
 use super::errno::Errno;
 use super::handle::{Handle, Owner};
 use super::inode::{InodeId, Node};
+use super::page::PAGE;
 use super::{Disk, FaultPoint, op};
 use crate::context::Context;
 use xxhash_rust::xxh3::xxh3_64;
@@ -52,9 +53,8 @@ impl Disk {
         let outcome = match &self.inode(inode).node {
             Node::Dir(_) => Err(Errno::EISDIR),
             Node::File(_) if !write => Err(Errno::EACCES),
-            Node::File(file) if len == 0 || offset.checked_add(len).is_none_or(|end| end > file.visible.len) => {
-                Err(Errno::EINVAL)
-            }
+            Node::File(_) if len == 0 || !offset.is_multiple_of(PAGE as u64) => Err(Errno::EINVAL),
+            Node::File(file) if offset.checked_add(len).is_none_or(|end| end > file.visible.len) => Err(Errno::EINVAL),
             Node::File(_) => match self.strike(ctx, FaultPoint::Map, Some(handle)) {
                 Some(strike) => Err(strike.errno_or(Errno::ENOMEM)),
                 None => self

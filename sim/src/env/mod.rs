@@ -206,8 +206,13 @@ impl Env for SimEnv {
     }
 
     fn disk_usage(&self, path: &Path) -> io::Result<DiskUsage> {
-        text(path)?;
-        self.disk_io(IoClass::Name, |disk, _| Ok(disk.disk_usage()))
+        let path = text(path)?;
+        self.disk_io(
+            IoClass::Name,
+            |disk, ctx| {
+                if disk.exists(ctx, path)? { Ok(disk.disk_usage()) } else { Err(Errno::ENOENT) }
+            },
+        )
     }
 
     fn lock_file(&self, path: &Path) -> io::Result<Option<SimLockFile>> {

@@ -60,9 +60,6 @@ impl File for RealFile {
 
     fn preallocate(&self, len: u64) -> io::Result<()> {
         let len = libc::off64_t::try_from(len).map_err(|_| Errno::FBIG)?;
-        if len == 0 {
-            return Ok(());
-        }
         loop {
             // SAFETY: takes no pointer, and the descriptor is open for as long as `self` lives.
             match unsafe { libc::posix_fallocate64(self.0.as_raw_fd(), 0, len) } {
