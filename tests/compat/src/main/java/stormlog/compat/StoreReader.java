@@ -72,6 +72,15 @@ final class StoreReader {
 
     List<String> messages() throws Exception {
         List<String> lines = new ArrayList<>();
+        long end = walk(lines);
+        if (end < store.getMaxPhyOffset()) {
+            throw new IllegalStateException("no record at " + end);
+        }
+        return lines;
+    }
+
+    /** Adds a line for each message up to the first thing that is no record, and gives the offset where it stops. */
+    private long walk(List<String> lines) throws Exception {
         CommitLog log = store.getCommitLog();
         int segmentSize = store.getMessageStoreConfig().getMappedFileSizeCommitLog();
         long offset = log.getMinOffset();
@@ -80,7 +89,8 @@ final class StoreReader {
             ByteBuffer buffer = data.getByteBuffer();
             DispatchRequest checked = log.checkMessageAndReturnSize(buffer.duplicate(), true, false, true);
             if (!checked.isSuccess()) {
-                throw new IllegalStateException("no record at " + offset);
+                data.release();
+                return offset;
             }
             if (checked.getMsgSize() == 0) {
                 offset += segmentSize - offset % segmentSize;
@@ -90,7 +100,7 @@ final class StoreReader {
             }
             data.release();
         }
-        return lines;
+        return offset;
     }
 
     private static Map<String, Object> message(ByteBuffer record) throws Exception {
@@ -155,8 +165,10 @@ final class StoreReader {
         try (Stream<Path> files = Files.list(root.resolve("commitlog"))) {
             segments = files.map(file -> file.getFileName().toString()).sorted().toList();
         }
+        List<String> messages = new ArrayList<>();
+        long readable = walk(messages);
         return Json.line(Json.object("lastExitOk", lastExitOk, "minOffset", store.getMinPhyOffset(),
             "maxOffset", store.getMaxPhyOffset(), "flushedWhere", store.getCommitLog().getFlushedWhere(),
-            "segments", segments, "messages", messages().size()));
+            "segments", segments, "messages", messages.size(), "readableTo", readable));
     }
 }
