@@ -1,15 +1,18 @@
 //! The command line's global allocator: counts what one simulation asks for.
 //!
-//! Model: the system allocator, with counters of the calling host thread. A simulation never leaves its host thread, so
-//! what [`measure`] returns is that simulation's alone. Beyond a hard cap a request is refused, which ends the process
-//! as an allocation failure does, after a line that starts with [`REFUSED`] on standard error.
+//! Model: the system allocator, with counters of the process. A worker process has one thread, which runs one
+//! simulation at a time, so that what [`measure`] returns is that simulation's alone. Beyond a hard cap a request is
+//! refused, which ends the process as an allocation failure does, after a line that starts with [`REFUSED`] on standard
+//! error.
 //!
 //! Not modelled: what an allocation costs beyond its size (headers, rounding), and memory that is mapped, not allocated
-//! (stacks of simulated threads).
+//! (stacks of simulated threads). Where several threads allocate at once, counts get lost: nothing is measured there.
+
+#![allow(clippy::disallowed_types, reason = "the host's allocator, below any simulation")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::io::Write as _;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
 use serde::{Deserialize, Serialize};
 
@@ -31,66 +34,40 @@ pub struct Allocation {
     pub total_bytes: u64,
 }
 
-struct Counters {
-    /// Signed: what was allocated before may be freed while measured.
-    live: Cell<i64>,
-    live_max: Cell<i64>,
-    total: Cell<u64>,
-    largest: Cell<u64>,
-    cap: Cell<i64>,
-}
-
-#[allow(clippy::disallowed_macros, reason = "counters of the host thread that runs the simulation are what is meant")]
-mod counters {
-    use super::{Cell, Counters};
-
-    thread_local! {
-        pub(super) static COUNTERS: Counters = const {
-            Counters {
-                live: Cell::new(0),
-                live_max: Cell::new(0),
-                total: Cell::new(0),
-                largest: Cell::new(0),
-                cap: Cell::new(i64::MAX),
-            }
-        };
-    }
-}
-
-use counters::COUNTERS;
+/// Signed: what was allocated before may be freed while measured.
+static LIVE: AtomicI64 = AtomicI64::new(0);
+static LIVE_MAX: AtomicI64 = AtomicI64::new(0);
+static TOTAL: AtomicU64 = AtomicU64::new(0);
+static LARGEST: AtomicU64 = AtomicU64::new(0);
+static CAP: AtomicI64 = AtomicI64::new(i64::MAX);
 
 /// Runs `body` and says what it allocated. More than `live_cap_bytes` live at once ends the process. All zeros where
 /// [`CountingAllocator`] is not the global allocator.
 pub fn measure<R>(live_cap_bytes: u64, body: impl FnOnce() -> R) -> (R, Allocation) {
-    COUNTERS.with(|c| {
-        c.live.set(0);
-        c.live_max.set(0);
-        c.total.set(0);
-        c.largest.set(0);
-        c.cap.set(i64::try_from(live_cap_bytes).unwrap_or(i64::MAX));
-    });
+    LIVE.store(0, Relaxed);
+    LIVE_MAX.store(0, Relaxed);
+    TOTAL.store(0, Relaxed);
+    LARGEST.store(0, Relaxed);
+    CAP.store(i64::try_from(live_cap_bytes).unwrap_or(i64::MAX), Relaxed);
     let result = body();
-    COUNTERS.with(|c| {
-        c.cap.set(i64::MAX);
-        let live_bytes = u64::try_from(c.live_max.get()).unwrap_or(0);
-        (result, Allocation { largest_bytes: c.largest.get(), live_bytes, total_bytes: c.total.get() })
-    })
+    CAP.store(i64::MAX, Relaxed);
+    let live_bytes = u64::try_from(LIVE_MAX.load(Relaxed)).unwrap_or(0);
+    (result, Allocation { largest_bytes: LARGEST.load(Relaxed), live_bytes, total_bytes: TOTAL.load(Relaxed) })
 }
 
 /// Counts a request of `size` bytes in place of `old_size`; false if it is to be refused.
 #[inline]
 fn admit(size: usize, old_size: usize) -> bool {
-    COUNTERS.with(|c| {
-        c.largest.set(c.largest.get().max(size as u64));
-        let live = c.live.get().saturating_sub_unsigned(old_size as u64).saturating_add_unsigned(size as u64);
-        if live > c.cap.get() {
-            return refuse(size, c.cap.get());
-        }
-        c.live.set(live);
-        c.live_max.set(c.live_max.get().max(live));
-        c.total.set(c.total.get() + size as u64);
-        true
-    })
+    // Loads and stores, not read-modify-write: see the module on threads.
+    LARGEST.store(LARGEST.load(Relaxed).max(size as u64), Relaxed);
+    let live = LIVE.load(Relaxed).saturating_sub_unsigned(old_size as u64).saturating_add_unsigned(size as u64);
+    if live > CAP.load(Relaxed) {
+        return refuse(size, CAP.load(Relaxed));
+    }
+    LIVE.store(live, Relaxed);
+    LIVE_MAX.store(LIVE_MAX.load(Relaxed).max(live), Relaxed);
+    TOTAL.store(TOTAL.load(Relaxed).wrapping_add(size as u64), Relaxed);
+    true
 }
 
 #[cold]
@@ -106,7 +83,7 @@ fn refuse(size: usize, cap: i64) -> bool {
 }
 
 // SAFETY: every call is handed to `System` unchanged, or refused with a null pointer as the contract allows. The
-// counters are plain cells of the calling thread, const-initialised and without a destructor: they never allocate.
+// counters are statics: they never allocate.
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if !admit(layout.size(), 0) {
@@ -125,7 +102,7 @@ unsafe impl GlobalAlloc for CountingAllocator {
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        COUNTERS.with(|c| c.live.set(c.live.get().saturating_sub_unsigned(layout.size() as u64)));
+        LIVE.store(LIVE.load(Relaxed).saturating_sub_unsigned(layout.size() as u64), Relaxed);
         // SAFETY: as our caller's.
         unsafe { System.dealloc(pointer, layout) }
     }
@@ -143,8 +120,9 @@ unsafe impl GlobalAlloc for CountingAllocator {
 mod tests {
     use super::*;
 
+    // One test: the counters are the process's.
     #[test]
-    fn counts_largest_live_and_total() {
+    fn counts_and_refuses() {
         let allocator = CountingAllocator;
         let layout = |size| Layout::from_size_align(size, 8).expect("a small layout");
         let ((), allocation) = measure(u64::MAX, || {
@@ -160,13 +138,8 @@ mod tests {
             }
         });
         assert_eq!(allocation, Allocation { largest_bytes: 100, live_bytes: 180, total_bytes: 240 });
-    }
-
-    #[test]
-    fn refuses_beyond_the_cap() {
-        let layout = Layout::from_size_align(1000, 8).expect("a small layout");
-        // SAFETY: nothing was allocated, as is asserted, so that nothing is to be freed.
-        let (block, allocation) = measure(999, || unsafe { CountingAllocator.alloc(layout) });
-        assert_eq!((block.is_null(), allocation), (true, Allocation { largest_bytes: 1000, ..Allocation::default() }));
+        // SAFETY: nothing is allocated, as is asserted, so that nothing is to be freed.
+        let (block, allocation) = measure(999, || unsafe { allocator.alloc(layout(1000)) });
+        assert_eq!((block.is_null(), allocation.largest_bytes, allocation.live_bytes), (true, 1000, 0));
     }
 }

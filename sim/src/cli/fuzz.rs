@@ -121,8 +121,8 @@ struct CaseLine<'a> {
 
 #[derive(Serialize)]
 struct ShrunkLine {
-    before: Size,
-    after: Size,
+    before: Option<Size>,
+    after: Option<Size>,
     complete: bool,
 }
 
@@ -210,9 +210,8 @@ impl Audience for Telling<'_> {
         self.flow()
     }
 
-    fn shrinking(&mut self, find: &Find, left: Size) -> ControlFlow<()> {
-        let Size { choices, operations, .. } = left;
-        self.progress.say(&format!("shrinking seed {}: {operations} operations, {choices} choices", find.job.seed));
+    fn shrinking(&mut self, find: &Find, left: Option<Size>) -> ControlFlow<()> {
+        self.progress.say(&format!("shrinking seed {}: {}", find.job.seed, report::left(left)));
         self.flow()
     }
 
@@ -224,10 +223,8 @@ impl Audience for Telling<'_> {
             }
             Format::Text => {
                 let Shrunk { before, after, .. } = shrunk;
-                let text = format!(
-                    "shrunk seed {}: {} of {} operations, {} of {} choices are left",
-                    find.job.seed, after.operations, before.operations, after.choices, before.choices
-                );
+                let of = before.map(|size| format!(" of {}", report::left(Some(size)))).unwrap_or_default();
+                let text = format!("shrunk seed {} to {}{of}", find.job.seed, report::left(*after));
                 self.write(|out| out.wrapped("", &text, 2));
             }
         }

@@ -11,6 +11,7 @@ use crate::alloc::Allocation;
 use crate::campaign::job::{Job, Judged, Verdict};
 use crate::record::{DIGEST_VERSION, Digest};
 use crate::scenario::{Finding, RunStats};
+use crate::shrink::Size;
 
 #[derive(Serialize)]
 struct Line<'a> {
@@ -79,7 +80,11 @@ pub fn run(out: &mut Out, format: Format, job: &Job, judged: &Judged, replay: &s
     }
     out.line(&format!("{} seed {}: {}", job.scenario, job.seed, judged.verdict()))?;
     for finding in &judged.findings {
-        out.wrapped("  ", &format!("{}: {}", finding.oracle, finding.message), 4)?;
+        let mut lines = finding.message.lines();
+        out.wrapped("  ", &format!("{}: {}", finding.oracle, lines.next().unwrap_or_default()), 4)?;
+        for line in lines {
+            out.line(&format!("    {line}"))?;
+        }
     }
     if let Some(digest) = judged.digest {
         let RunStats { events, virtual_ns, operations, crashes, images } = judged.stats;
@@ -98,6 +103,14 @@ pub fn run(out: &mut Out, format: Format, job: &Job, judged: &Judged, replay: &s
         out.line(&serde_json::to_string_pretty(report)?)?;
     }
     out.command("replay", replay)
+}
+
+/// What is left of a shrunk run.
+pub fn left(size: Option<Size>) -> String {
+    size.map_or_else(
+        || "a run that does not live to tell its size".to_owned(),
+        |Size { operations, choices, .. }| format!("{operations} operations, {choices} choices"),
+    )
 }
 
 /// The items, separated; a dash for none.
