@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::args::{Format, ReplayArgs};
 use super::out::complain;
 use super::{Exit, Failure, Shell, replay_command, run};
+use crate::campaign::finds;
 use crate::campaign::job::{Job, Judged, Keep, Verdict};
 use crate::campaign::runner::{Isolated, Runner};
 use crate::case::Case;
@@ -78,8 +79,7 @@ fn one(shell: &mut Shell, args: &ReplayArgs, runner: &mut Isolated, path: &Path)
     if case.job.planted.is_some() && !cfg!(feature = "planted-faults") {
         return Err(Failure::NotPlanted(replay_command::with_planted_faults()));
     }
-    let judged =
-        runner.run(&Job { keep: Keep { backtrace: true, ..Keep::default() }, ..case.job.clone() }, args.patience)?;
+    let judged = finds::with_backtrace(runner, &case.job, args.patience)?;
     if args.trace {
         run::trace(shell, args.format, runner, &case.job, args.patience)?;
     }

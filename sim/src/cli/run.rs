@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::args::{Format, RunArgs};
 use super::{Exit, Failure, Shell, planted, replay_command, report};
+use crate::campaign::finds;
 use crate::campaign::job::{Job, Judged, Keep, Verdict};
 use crate::campaign::panics;
 use crate::campaign::runner::{InProcess, Isolated, Runner};
