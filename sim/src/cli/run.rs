@@ -31,8 +31,7 @@ pub fn run(shell: &mut Shell, args: &RunArgs) -> Result<Exit, Failure> {
     } else {
         Box::new(shell.runner()?)
     };
-    let judged =
-        runner.run(&Job { keep: Keep { backtrace: true, ..Keep::default() }, ..job.clone() }, args.patience)?;
+    let judged = finds::with_backtrace(runner.as_mut(), &job, args.patience)?;
     if args.trace {
         trace(shell, args.format, runner.as_mut(), &job, args.patience)?;
     }
