@@ -19,3 +19,4 @@ pub mod record;
 pub mod scenario;
 pub mod scenarios;
 pub mod shrink;
+pub mod vectors;

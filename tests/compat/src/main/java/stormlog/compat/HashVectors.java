@@ -46,11 +46,14 @@ final class HashVectors {
         Path indexFile = root.resolve("hash").resolve("20000101000000000");
         Files.createDirectories(indexFile.getParent());
         IndexFile index = new IndexFile(indexFile.toString(), 5, 6, 0, 0);
-        String[] keys = {"T#U1", "T#k1", "TopicTest#k1", "TopicTest#", "#", "polygenelubricants", "T#\u952e",
-            "T#\ud83d\ude00", "TopicTest#T#TagA", "", "T#" + "k".repeat(200)};
+        // The last one's hash is the least integer, which has no absolute value.
+        String[][] keys = {{"T", "U1"}, {"T", "k1"}, {"TopicTest", "k1"}, {"TopicTest", ""}, {"", ""},
+            {"T", "\u952e"}, {"T", "\ud83d\ude00"}, {"TopicTest", "T#TagA"}, {"\u4e3b\u9898", "k1"},
+            {"T", "k".repeat(200)}, {"TopicTest", "aentnpwi"}};
         for (int i = 0; i < keys.length; i++) {
-            vectors.add(FILE, "key-hash/" + i, "key-hash", "rocketmq-store", "input", Json.object("key", keys[i]),
-                "output", index.indexKeyHashMethod(keys[i]));
+            vectors.add(FILE, "key-hash/" + i, "key-hash", "rocketmq-store",
+                "input", Json.object("topic", keys[i][0], "key", keys[i][1]),
+                "output", index.indexKeyHashMethod(keys[i][0] + "#" + keys[i][1]));
         }
     }
 }
