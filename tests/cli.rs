@@ -393,6 +393,19 @@ fn a_campaign_that_dies_leaves_no_worker() {
     }
 }
 
+#[test]
+fn golden_vectors() {
+    let held = run(&["vectors", "check", "--format", "json"]);
+    let lines = json(&held.out);
+    let totals = of_kind(&lines, "totals")[0];
+    assert_eq!((held.code, &totals["mismatched"]), (Some(0), &0.into()));
+    assert_eq!(totals["checked"].as_u64(), Some(of_kind(&lines, "vector").len() as u64));
+
+    let wrong = run(&["vectors", "check", "--exec", "while read -r line; do echo nonsense; done"]);
+    assert!(wrong.code == Some(1) && wrong.out.contains("FOUND: "), "{}", wrong.out);
+    assert_eq!(run(&["vectors", "check", "missing"]).code, Some(2));
+}
+
 #[cfg(not(feature = "planted-faults"))]
 #[test]
 fn a_build_without_planted_faults_names_one_that_has_them() {

@@ -34,40 +34,71 @@ pub struct Allocation {
     pub total_bytes: u64,
 }
 
-/// Signed: what was allocated before may be freed while measured.
-static LIVE: AtomicI64 = AtomicI64::new(0);
-static LIVE_MAX: AtomicI64 = AtomicI64::new(0);
-static TOTAL: AtomicU64 = AtomicU64::new(0);
-static LARGEST: AtomicU64 = AtomicU64::new(0);
-static CAP: AtomicI64 = AtomicI64::new(i64::MAX);
+/// Counters of one process.
+struct Counters {
+    /// Signed: what was allocated before may be freed while measured.
+    live: AtomicI64,
+    live_max: AtomicI64,
+    total: AtomicU64,
+    largest: AtomicU64,
+    cap: AtomicI64,
+}
+
+static COUNTERS: Counters = Counters::new();
 
 /// Runs `body` and says what it allocated. More than `live_cap_bytes` live at once ends the process. All zeros where
 /// [`CountingAllocator`] is not the global allocator.
 pub fn measure<R>(live_cap_bytes: u64, body: impl FnOnce() -> R) -> (R, Allocation) {
-    LIVE.store(0, Relaxed);
-    LIVE_MAX.store(0, Relaxed);
-    TOTAL.store(0, Relaxed);
-    LARGEST.store(0, Relaxed);
-    CAP.store(i64::try_from(live_cap_bytes).unwrap_or(i64::MAX), Relaxed);
-    let result = body();
-    CAP.store(i64::MAX, Relaxed);
-    let live_bytes = u64::try_from(LIVE_MAX.load(Relaxed)).unwrap_or(0);
-    (result, Allocation { largest_bytes: LARGEST.load(Relaxed), live_bytes, total_bytes: TOTAL.load(Relaxed) })
+    COUNTERS.measure(live_cap_bytes, body)
 }
 
-/// Counts a request of `size` bytes in place of `old_size`; false if it is to be refused.
-#[inline]
-fn admit(size: usize, old_size: usize) -> bool {
-    // Loads and stores, not read-modify-write: see the module on threads.
-    LARGEST.store(LARGEST.load(Relaxed).max(size as u64), Relaxed);
-    let live = LIVE.load(Relaxed).saturating_sub_unsigned(old_size as u64).saturating_add_unsigned(size as u64);
-    if live > CAP.load(Relaxed) {
-        return refuse(size, CAP.load(Relaxed));
+impl Counters {
+    const fn new() -> Self {
+        Self {
+            live: AtomicI64::new(0),
+            live_max: AtomicI64::new(0),
+            total: AtomicU64::new(0),
+            largest: AtomicU64::new(0),
+            cap: AtomicI64::new(i64::MAX),
+        }
     }
-    LIVE.store(live, Relaxed);
-    LIVE_MAX.store(LIVE_MAX.load(Relaxed).max(live), Relaxed);
-    TOTAL.store(TOTAL.load(Relaxed).wrapping_add(size as u64), Relaxed);
-    true
+
+    fn measure<R>(&self, live_cap_bytes: u64, body: impl FnOnce() -> R) -> (R, Allocation) {
+        self.live.store(0, Relaxed);
+        self.live_max.store(0, Relaxed);
+        self.total.store(0, Relaxed);
+        self.largest.store(0, Relaxed);
+        self.cap.store(i64::try_from(live_cap_bytes).unwrap_or(i64::MAX), Relaxed);
+        let result = body();
+        self.cap.store(i64::MAX, Relaxed);
+        let allocation = Allocation {
+            largest_bytes: self.largest.load(Relaxed),
+            live_bytes: u64::try_from(self.live_max.load(Relaxed)).unwrap_or(0),
+            total_bytes: self.total.load(Relaxed),
+        };
+        (result, allocation)
+    }
+
+    /// Counts a request of `size` bytes in place of `old_size`; false if it is to be refused.
+    #[inline]
+    fn admit(&self, size: usize, old_size: usize) -> bool {
+        // Loads and stores, not read-modify-write: see the module on threads.
+        self.largest.store(self.largest.load(Relaxed).max(size as u64), Relaxed);
+        let freed = self.live.load(Relaxed).saturating_sub_unsigned(old_size as u64);
+        let live = freed.saturating_add_unsigned(size as u64);
+        if live > self.cap.load(Relaxed) {
+            return refuse(size, self.cap.load(Relaxed));
+        }
+        self.live.store(live, Relaxed);
+        self.live_max.store(self.live_max.load(Relaxed).max(live), Relaxed);
+        self.total.store(self.total.load(Relaxed).wrapping_add(size as u64), Relaxed);
+        true
+    }
+
+    #[inline]
+    fn release(&self, size: usize) {
+        self.live.store(self.live.load(Relaxed).saturating_sub_unsigned(size as u64), Relaxed);
+    }
 }
 
 #[cold]
@@ -86,7 +117,7 @@ fn refuse(size: usize, cap: i64) -> bool {
 // counters are statics: they never allocate.
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if !admit(layout.size(), 0) {
+        if !COUNTERS.admit(layout.size(), 0) {
             return std::ptr::null_mut();
         }
         // SAFETY: as our caller's.
@@ -94,7 +125,7 @@ unsafe impl GlobalAlloc for CountingAllocator {
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        if !admit(layout.size(), 0) {
+        if !COUNTERS.admit(layout.size(), 0) {
             return std::ptr::null_mut();
         }
         // SAFETY: as our caller's.
@@ -102,13 +133,13 @@ unsafe impl GlobalAlloc for CountingAllocator {
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        LIVE.store(LIVE.load(Relaxed).saturating_sub_unsigned(layout.size() as u64), Relaxed);
+        COUNTERS.release(layout.size());
         // SAFETY: as our caller's.
         unsafe { System.dealloc(pointer, layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        if !admit(new_size, layout.size()) {
+        if !COUNTERS.admit(new_size, layout.size()) {
             return std::ptr::null_mut();
         }
         // SAFETY: as our caller's.
@@ -120,26 +151,25 @@ unsafe impl GlobalAlloc for CountingAllocator {
 mod tests {
     use super::*;
 
-    // One test: the counters are the process's.
     #[test]
-    fn counts_and_refuses() {
-        let allocator = CountingAllocator;
-        let layout = |size| Layout::from_size_align(size, 8).expect("a small layout");
-        let ((), allocation) = measure(u64::MAX, || {
-            // SAFETY: each block is freed once, with the layout it was last given.
-            unsafe {
-                let a = allocator.alloc(layout(100));
-                let b = allocator.alloc_zeroed(layout(50));
-                let b = allocator.realloc(b, layout(50), 80);
-                allocator.dealloc(a, layout(100));
-                let c = allocator.alloc(layout(10));
-                allocator.dealloc(b, layout(80));
-                allocator.dealloc(c, layout(10));
-            }
+    fn counts_largest_live_and_total() {
+        let counters = Counters::new();
+        counters.release(30);
+        let ((), allocation) = counters.measure(u64::MAX, || {
+            assert!(counters.admit(100, 0) && counters.admit(50, 0) && counters.admit(80, 50));
+            counters.release(100);
+            assert!(counters.admit(10, 0));
         });
         assert_eq!(allocation, Allocation { largest_bytes: 100, live_bytes: 180, total_bytes: 240 });
-        // SAFETY: nothing is allocated, as is asserted, so that nothing is to be freed.
-        let (block, allocation) = measure(999, || unsafe { allocator.alloc(layout(1000)) });
-        assert_eq!((block.is_null(), allocation.largest_bytes, allocation.live_bytes), (true, 1000, 0));
+    }
+
+    #[test]
+    fn refuses_beyond_the_cap() {
+        let counters = Counters::new();
+        let (admitted, allocation) = counters.measure(999, || [999, 1].map(|size| counters.admit(size, 0)));
+        assert_eq!((admitted, allocation.live_bytes), ([true, false], 999));
+        let (admitted, allocation) = counters.measure(999, || counters.admit(1000, 0));
+        assert_eq!((admitted, allocation.largest_bytes, allocation.live_bytes), (false, 1000, 0));
+        assert!(counters.admit(1 << 40, 0), "the cap is on only while measured");
     }
 }
