@@ -239,7 +239,7 @@ mod tests {
         Case {
             job: Job {
                 scenario: "selftest".to_owned(),
-                parameters: parameters::defaults(&Selftest),
+                parameters: parameters::defaults(&Selftest::Faulty),
                 seed: 12,
                 overrides: Overrides {
                     benign: BTreeSet::from([Family::Latency]),

@@ -131,13 +131,13 @@ mod tests {
     use crate::scenarios::selftest::Selftest;
 
     fn refused(given: &str) -> String {
-        let mut table = defaults(&Selftest);
+        let mut table = defaults(&Selftest::Faulty);
         overlay(&mut table, given.parse().expect("a test's TOML")).expect_err(given).to_string()
     }
 
     #[test]
     fn overrides_key_by_key() {
-        let mut table = defaults(&Selftest);
+        let mut table = defaults(&Selftest::Faulty);
         let given = "operations = 3\n[sync]\nfailing_percent = 9\n[limits]\nevents = 10".parse();
         overlay(&mut table, given.expect("TOML")).expect("known keys");
         assert_eq!((&table["operations"], &table["sync"]["failing_percent"]), (&Value::Integer(3), &Value::Integer(9)));
@@ -158,14 +158,14 @@ mod tests {
 
     #[test]
     fn negative_limits_are_refused() {
-        let mut table = defaults(&Selftest);
+        let mut table = defaults(&Selftest::Faulty);
         overlay(&mut table, "limits.events = -1".parse().expect("TOML")).expect("an integer");
         assert_eq!(split(table).expect_err("negative").name, "limits");
     }
 
     #[test]
     fn assignments() {
-        let defaults = defaults(&Selftest);
+        let defaults = defaults(&Selftest::Faulty);
         let parse = |text| parse_assignment(text, &defaults);
         assert_eq!(parse("sync.failing_percent=7"), Ok("sync.failing_percent = 7".parse().expect("TOML")));
         assert_eq!(parse("misbehave=panic"), Ok("misbehave = 'panic'".parse().expect("TOML")));

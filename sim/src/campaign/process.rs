@@ -160,6 +160,11 @@ pub struct Death {
 }
 
 impl Death {
+    /// Whether it was killed, by [`Process::kill`] or another who may.
+    pub fn by_kill(&self) -> bool {
+        self.status.signal() == Some(Signal::KILL.as_raw())
+    }
+
     /// The finding of the seed that was in progress.
     pub fn judged(&self) -> Judged {
         if let Some(line) = self.stderr.lines().find(|line| line.starts_with(alloc::REFUSED)) {

@@ -2,6 +2,7 @@
 
 pub mod selftest;
 
+use self::selftest::Selftest;
 use crate::scenario::Scenario;
 
 /// Every scenario, in the order in which they are listed.
@@ -15,7 +16,7 @@ pub enum Registry {
     /// [`all`].
     #[default]
     Ordinary,
-    /// Only [`selftest`], which tests the testbed's own command line and is none of the user's business.
+    /// Only those of [`selftest`], which test the testbed's own command line and are none of the user's business.
     Selftest,
 }
 
@@ -24,7 +25,7 @@ impl Registry {
     pub fn all(self) -> &'static [&'static dyn Scenario] {
         match self {
             Registry::Ordinary => all(),
-            Registry::Selftest => &[&selftest::Selftest],
+            Registry::Selftest => &[&Selftest::Faulty, &Selftest::Sound],
         }
     }
 
