@@ -1,15 +1,18 @@
 //! The command line's global allocator: counts what one simulation asks for.
 //!
-//! Model: the system allocator, with counters of the calling host thread. A simulation never leaves its host thread, so
-//! what [`measure`] returns is that simulation's alone. Beyond a hard cap a request is refused, which ends the process
-//! as an allocation failure does, after a line that starts with [`REFUSED`] on standard error.
+//! Model: the system allocator, with counters of the process. A worker process has one thread, which runs one
+//! simulation at a time, so that what [`measure`] returns is that simulation's alone. Beyond a hard cap a request is
+//! refused, which ends the process as an allocation failure does, after a line that starts with [`REFUSED`] on standard
+//! error.
 //!
 //! Not modelled: what an allocation costs beyond its size (headers, rounding), and memory that is mapped, not allocated
-//! (stacks of simulated threads).
+//! (stacks of simulated threads). Where several threads allocate at once, counts get lost: nothing is measured there.
+
+#![allow(clippy::disallowed_types, reason = "the host's allocator, below any simulation")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::io::Write as _;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
 use serde::{Deserialize, Serialize};
 
@@ -31,66 +34,71 @@ pub struct Allocation {
     pub total_bytes: u64,
 }
 
+/// Counters of one process.
 struct Counters {
     /// Signed: what was allocated before may be freed while measured.
-    live: Cell<i64>,
-    live_max: Cell<i64>,
-    total: Cell<u64>,
-    largest: Cell<u64>,
-    cap: Cell<i64>,
+    live: AtomicI64,
+    live_max: AtomicI64,
+    total: AtomicU64,
+    largest: AtomicU64,
+    cap: AtomicI64,
 }
 
-#[allow(clippy::disallowed_macros, reason = "counters of the host thread that runs the simulation are what is meant")]
-mod counters {
-    use super::{Cell, Counters};
-
-    thread_local! {
-        pub(super) static COUNTERS: Counters = const {
-            Counters {
-                live: Cell::new(0),
-                live_max: Cell::new(0),
-                total: Cell::new(0),
-                largest: Cell::new(0),
-                cap: Cell::new(i64::MAX),
-            }
-        };
-    }
-}
-
-use counters::COUNTERS;
+static COUNTERS: Counters = Counters::new();
 
 /// Runs `body` and says what it allocated. More than `live_cap_bytes` live at once ends the process. All zeros where
 /// [`CountingAllocator`] is not the global allocator.
 pub fn measure<R>(live_cap_bytes: u64, body: impl FnOnce() -> R) -> (R, Allocation) {
-    COUNTERS.with(|c| {
-        c.live.set(0);
-        c.live_max.set(0);
-        c.total.set(0);
-        c.largest.set(0);
-        c.cap.set(i64::try_from(live_cap_bytes).unwrap_or(i64::MAX));
-    });
-    let result = body();
-    COUNTERS.with(|c| {
-        c.cap.set(i64::MAX);
-        let live_bytes = u64::try_from(c.live_max.get()).unwrap_or(0);
-        (result, Allocation { largest_bytes: c.largest.get(), live_bytes, total_bytes: c.total.get() })
-    })
+    COUNTERS.measure(live_cap_bytes, body)
 }
 
-/// Counts a request of `size` bytes in place of `old_size`; false if it is to be refused.
-#[inline]
-fn admit(size: usize, old_size: usize) -> bool {
-    COUNTERS.with(|c| {
-        c.largest.set(c.largest.get().max(size as u64));
-        let live = c.live.get().saturating_sub_unsigned(old_size as u64).saturating_add_unsigned(size as u64);
-        if live > c.cap.get() {
-            return refuse(size, c.cap.get());
+impl Counters {
+    const fn new() -> Self {
+        Self {
+            live: AtomicI64::new(0),
+            live_max: AtomicI64::new(0),
+            total: AtomicU64::new(0),
+            largest: AtomicU64::new(0),
+            cap: AtomicI64::new(i64::MAX),
         }
-        c.live.set(live);
-        c.live_max.set(c.live_max.get().max(live));
-        c.total.set(c.total.get() + size as u64);
+    }
+
+    fn measure<R>(&self, live_cap_bytes: u64, body: impl FnOnce() -> R) -> (R, Allocation) {
+        self.live.store(0, Relaxed);
+        self.live_max.store(0, Relaxed);
+        self.total.store(0, Relaxed);
+        self.largest.store(0, Relaxed);
+        self.cap.store(i64::try_from(live_cap_bytes).unwrap_or(i64::MAX), Relaxed);
+        let result = body();
+        self.cap.store(i64::MAX, Relaxed);
+        let allocation = Allocation {
+            largest_bytes: self.largest.load(Relaxed),
+            live_bytes: u64::try_from(self.live_max.load(Relaxed)).unwrap_or(0),
+            total_bytes: self.total.load(Relaxed),
+        };
+        (result, allocation)
+    }
+
+    /// Counts a request of `size` bytes in place of `old_size`; false if it is to be refused.
+    #[inline]
+    fn admit(&self, size: usize, old_size: usize) -> bool {
+        // Loads and stores, not read-modify-write: see the module on threads.
+        self.largest.store(self.largest.load(Relaxed).max(size as u64), Relaxed);
+        let freed = self.live.load(Relaxed).saturating_sub_unsigned(old_size as u64);
+        let live = freed.saturating_add_unsigned(size as u64);
+        if live > self.cap.load(Relaxed) {
+            return refuse(size, self.cap.load(Relaxed));
+        }
+        self.live.store(live, Relaxed);
+        self.live_max.store(self.live_max.load(Relaxed).max(live), Relaxed);
+        self.total.store(self.total.load(Relaxed).wrapping_add(size as u64), Relaxed);
         true
-    })
+    }
+
+    #[inline]
+    fn release(&self, size: usize) {
+        self.live.store(self.live.load(Relaxed).saturating_sub_unsigned(size as u64), Relaxed);
+    }
 }
 
 #[cold]
@@ -106,10 +114,10 @@ fn refuse(size: usize, cap: i64) -> bool {
 }
 
 // SAFETY: every call is handed to `System` unchanged, or refused with a null pointer as the contract allows. The
-// counters are plain cells of the calling thread, const-initialised and without a destructor: they never allocate.
+// counters are statics: they never allocate.
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if !admit(layout.size(), 0) {
+        if !COUNTERS.admit(layout.size(), 0) {
             return std::ptr::null_mut();
         }
         // SAFETY: as our caller's.
@@ -117,7 +125,7 @@ unsafe impl GlobalAlloc for CountingAllocator {
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        if !admit(layout.size(), 0) {
+        if !COUNTERS.admit(layout.size(), 0) {
             return std::ptr::null_mut();
         }
         // SAFETY: as our caller's.
@@ -125,13 +133,13 @@ unsafe impl GlobalAlloc for CountingAllocator {
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        COUNTERS.with(|c| c.live.set(c.live.get().saturating_sub_unsigned(layout.size() as u64)));
+        COUNTERS.release(layout.size());
         // SAFETY: as our caller's.
         unsafe { System.dealloc(pointer, layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        if !admit(new_size, layout.size()) {
+        if !COUNTERS.admit(new_size, layout.size()) {
             return std::ptr::null_mut();
         }
         // SAFETY: as our caller's.
@@ -145,28 +153,23 @@ mod tests {
 
     #[test]
     fn counts_largest_live_and_total() {
-        let allocator = CountingAllocator;
-        let layout = |size| Layout::from_size_align(size, 8).expect("a small layout");
-        let ((), allocation) = measure(u64::MAX, || {
-            // SAFETY: each block is freed once, with the layout it was last given.
-            unsafe {
-                let a = allocator.alloc(layout(100));
-                let b = allocator.alloc_zeroed(layout(50));
-                let b = allocator.realloc(b, layout(50), 80);
-                allocator.dealloc(a, layout(100));
-                let c = allocator.alloc(layout(10));
-                allocator.dealloc(b, layout(80));
-                allocator.dealloc(c, layout(10));
-            }
+        let counters = Counters::new();
+        counters.release(30);
+        let ((), allocation) = counters.measure(u64::MAX, || {
+            assert!(counters.admit(100, 0) && counters.admit(50, 0) && counters.admit(80, 50));
+            counters.release(100);
+            assert!(counters.admit(10, 0));
         });
         assert_eq!(allocation, Allocation { largest_bytes: 100, live_bytes: 180, total_bytes: 240 });
     }
 
     #[test]
     fn refuses_beyond_the_cap() {
-        let layout = Layout::from_size_align(1000, 8).expect("a small layout");
-        // SAFETY: nothing was allocated, as is asserted, so that nothing is to be freed.
-        let (block, allocation) = measure(999, || unsafe { CountingAllocator.alloc(layout) });
-        assert_eq!((block.is_null(), allocation), (true, Allocation { largest_bytes: 1000, ..Allocation::default() }));
+        let counters = Counters::new();
+        let (admitted, allocation) = counters.measure(999, || [999, 1].map(|size| counters.admit(size, 0)));
+        assert_eq!((admitted, allocation.live_bytes), ([true, false], 999));
+        let (admitted, allocation) = counters.measure(999, || counters.admit(1000, 0));
+        assert_eq!((admitted, allocation.largest_bytes, allocation.live_bytes), (false, 1000, 0));
+        assert!(counters.admit(1 << 40, 0), "the cap is on only while measured");
     }
 }

@@ -1,9 +1,11 @@
 //! Case files: what replays one run for ever.
 //!
 //! Model: a TOML file with the scenario, all its parameters, the seed, the choices that were set, and what is expected
-//! of it: the verdict always, the digest as long as the version is the one that wrote it. See `docs/case-files.md`.
+//! of it: the verdict always, the digest as long as the version is the one that wrote it.
 //!
 //! A case file is input: what is wrong with one is said with its line, and nothing in it can make a reader panic.
+//!
+#![doc = include_str!("../docs/case-files.md")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -237,7 +239,7 @@ mod tests {
         Case {
             job: Job {
                 scenario: "selftest".to_owned(),
-                parameters: parameters::defaults(&Selftest),
+                parameters: parameters::defaults(&Selftest::Faulty),
                 seed: 12,
                 overrides: Overrides {
                     benign: BTreeSet::from([Family::Latency]),

@@ -66,10 +66,10 @@ pub struct Shrunk {
     pub job: Job,
     /// The oracle that finds something in it.
     pub oracle: String,
-    /// How large it was.
-    pub before: Size,
+    /// How large it was; none if it does not live to tell.
+    pub before: Option<Size>,
     /// How large it is.
-    pub after: Size,
+    pub after: Option<Size>,
     /// Runs that were tried.
     pub runs: u64,
     /// Whether nothing more can be set to 0 alone; false when time ran out.
@@ -101,7 +101,7 @@ pub fn shrink(
     job: &Job,
     oracle: Option<&str>,
     patience: Duration,
-    go_on: &mut dyn FnMut(Size) -> ControlFlow<()>,
+    go_on: &mut dyn FnMut(Option<Size>) -> ControlFlow<()>,
 ) -> Result<Shrunk, ShrinkError> {
     let began = Instant::now();
     let judged = runner.run(&Job { keep: Keep::default(), ..job.clone() }, patience)?;
@@ -121,12 +121,12 @@ pub fn shrink(
         patience: astray.min(patience),
         go_on,
         nonzero: Vec::new(),
-        size: Size::default(),
+        size: None,
         runs: 1,
     };
     shrinker.record()?;
     let before = shrinker.size;
-    let complete = match shrinker.to_the_end() {
+    let complete = match shrinker.exhaust() {
         Ok(()) => true,
         Err(Stop::TimeIsUp) => false,
         Err(Stop::Failed(error)) => return Err(error.into()),
@@ -153,15 +153,20 @@ struct Shrinker<'a> {
     job: Job,
     oracle: String,
     patience: Duration,
-    go_on: &'a mut dyn FnMut(Size) -> ControlFlow<()>,
+    go_on: &'a mut dyn FnMut(Option<Size>) -> ControlFlow<()>,
     /// Its choices other than 0, in the order in which they were made; none if the run does not survive to tell them.
     nonzero: Vec<ChoiceRecord>,
-    size: Size,
+    size: Option<Size>,
     runs: u64,
 }
 
 impl Shrinker<'_> {
-    fn to_the_end(&mut self) -> Result<(), Stop> {
+    fn exhaust(&mut self) -> Result<(), Stop> {
+        // It may be that none of it matters.
+        let nothing = Overrides { benign: Family::ALL.iter().copied().collect(), given: BTreeMap::new() };
+        if self.try_out(nothing)? {
+            return Ok(());
+        }
         loop {
             let before = (self.job.overrides.clone(), self.nonzero.len());
             for family in ORDER {
@@ -189,12 +194,12 @@ impl Shrinker<'_> {
         let made: BTreeSet<ChoiceKey> = choices.iter().map(|choice| choice.key).collect();
         self.job.overrides.given.retain(|key, _| made.contains(key));
         self.nonzero = choices.into_iter().filter(|choice| choice.value != 0).collect();
-        self.size = Size {
+        self.size = Some(Size {
             choices: self.nonzero.len() as u64,
             operations: stats.operations,
             crashes: stats.crashes,
             events: stats.events,
-        };
+        });
         Ok(())
     }
 
@@ -227,9 +232,11 @@ impl Shrinker<'_> {
     }
 
     fn drop_family(&mut self, family: Family) -> Result<(), Stop> {
-        let unknown = self.nonzero.is_empty();
-        let gone = self.job.overrides.benign.contains(&family) && self.entries(family).is_empty();
-        if !gone && (unknown || !self.entries(family).is_empty()) {
+        let is_there = match self.size {
+            Some(_) => !self.entries(family).is_empty(),
+            None => !self.job.overrides.benign.contains(&family),
+        };
+        if is_there {
             self.try_out(self.with_only(family, []))?;
         }
         Ok(())
@@ -354,7 +361,7 @@ mod tests {
         (0..10_000).map(|seed| target.job(seed)).find(fails).expect("some seed shows the mistake")
     }
 
-    fn go_on(_: Size) -> ControlFlow<()> {
+    fn go_on(_: Option<Size>) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
 
@@ -363,8 +370,9 @@ mod tests {
         let job = failing(&[]);
         let shrunk = shrink(&mut InProcess(Registry::Selftest), &job, None, PATIENCE, &mut go_on).expect("it fails");
         // An append, a sync that fails, a crash, and a record that it loses.
-        assert_eq!((shrunk.after.operations, shrunk.after.crashes, shrunk.after.choices), (3, 1, 5), "{shrunk:#?}");
-        assert!(shrunk.complete && shrunk.before.operations > 3);
+        let (before, after) = (shrunk.before.expect("it ended"), shrunk.after.expect("it ended"));
+        assert_eq!((after.operations, after.crashes, after.choices), (3, 1, 5), "{shrunk:#?}");
+        assert!(shrunk.complete && before.operations > 3);
         assert_eq!(shrunk.job.overrides.given.len(), 5, "what is left is what the case file lists");
         assert!(shrunk.job.overrides.benign.contains(&Family::Latency));
         let again =
@@ -376,8 +384,26 @@ mod tests {
     fn five_hundred_operations() {
         let job = failing(&["operations=500"]);
         let shrunk = shrink(&mut InProcess(Registry::Selftest), &job, None, PATIENCE, &mut go_on).expect("it fails");
-        assert_eq!((shrunk.after.operations, shrunk.after.choices), (3, 5));
+        assert_eq!(shrunk.after.map(|size| (size.operations, size.choices)), Some((3, 5)));
         assert!(shrunk.runs < 4 * 500, "{} runs", shrunk.runs);
+    }
+
+    /// Ends its process, so to say, where some fault is drawn.
+    struct Dying;
+
+    impl Runner for Dying {
+        fn run(&mut self, job: &Job, _: Duration) -> Result<Judged, RunError> {
+            let lives = job.overrides.benign.contains(&Family::Fault);
+            Ok(if lives { Judged::default() } else { Judged::cut_short("process-died", String::new()) })
+        }
+    }
+
+    #[test]
+    fn a_run_that_dies_is_shrunk_by_whole_families() {
+        let shrunk = shrink(&mut Dying, &failing(&[]), None, PATIENCE, &mut go_on).expect("it fails");
+        assert_eq!((shrunk.before, shrunk.after), (None, None));
+        let left: Vec<_> = Family::ALL.iter().filter(|f| !shrunk.job.overrides.benign.contains(f)).collect();
+        assert_eq!(left, [&Family::Fault]);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::job::{Job, Judged, Keep, Verdict};
+use super::judge::PANIC;
 use super::runner::{RunError, Runner};
 use crate::case::{Case, CaseError, WRITER};
 use crate::record::DIGEST_VERSION;
@@ -11,6 +12,8 @@ use crate::scenarios::Registry;
 
 /// How many digests on the way a case file has.
 const TRAIL_POINTS: u64 = 16;
+/// How long it may take to name the frames of a backtrace.
+const BACKTRACE_TIME: Duration = Duration::from_secs(30);
 /// How many files of one name are tried.
 const NAMES_MAX: u32 = 1000;
 
@@ -30,16 +33,26 @@ pub fn case_as_seen(job: &Job, judged: &Judged) -> Case {
 
 /// Runs a job and makes its case: with a trail of digests and the names of actors.
 pub fn case_of(runner: &mut dyn Runner, job: &Job, patience: Duration) -> Result<(Case, Judged), RunError> {
-    let job = Job { keep: Keep { backtrace: true, ..Keep::default() }, ..job.clone() };
-    let judged = runner.run(&job, patience)?;
-    let mut case = case_as_seen(&job, &judged);
+    let judged = runner.run(job, patience)?;
+    let mut case = case_as_seen(job, &judged);
     if judged.digest.is_some() {
         let keep = Keep { choices: true, trail_at: spread(judged.stats.events), ..Keep::default() };
-        let kept = runner.run(&Job { keep, ..job }, patience)?;
+        let kept = runner.run(&Job { keep, ..job.clone() }, patience)?;
         case.trail = kept.trail;
         case.actors = kept.actors;
     }
     Ok((case, judged))
+}
+
+/// Runs a job, and once more for the backtrace if it panics: to name its frames takes longer than most runs.
+pub fn with_backtrace(runner: &mut dyn Runner, job: &Job, patience: Duration) -> Result<Judged, RunError> {
+    let judged = runner.run(job, patience)?;
+    if judged.finding_of(PANIC).is_none() {
+        return Ok(judged);
+    }
+    let keep = Keep { backtrace: true, ..Keep::default() };
+    let again = runner.run(&Job { keep, ..job.clone() }, patience + BACKTRACE_TIME)?;
+    Ok(if again.finding_of(PANIC).is_some() { again } else { judged })
 }
 
 fn spread(events: u64) -> Vec<u64> {

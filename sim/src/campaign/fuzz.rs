@@ -163,7 +163,7 @@ pub trait Audience {
     /// Some ten times a second; breaks to end the campaign. `done` may run ahead of the seeds that were told.
     fn tick(&mut self, done: u64, totals: &Totals) -> ControlFlow<()>;
     /// While a find is shrunk; breaks to leave it as small as it is.
-    fn shrinking(&mut self, find: &Find, left: Size) -> ControlFlow<()>;
+    fn shrinking(&mut self, find: &Find, left: Option<Size>) -> ControlFlow<()>;
     /// A find was shrunk and saved again.
     fn shrunk(&mut self, find: &Find, shrunk: &Shrunk);
     /// A find did not show again when it was run once more.

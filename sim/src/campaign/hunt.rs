@@ -48,8 +48,8 @@ pub struct Caught {
     pub oracle: String,
     /// At which seed.
     pub seed: u64,
-    /// What the shrunk case comes to.
-    pub left: Size,
+    /// What the shrunk case comes to; none if its process does not live to tell.
+    pub left: Option<Size>,
     /// The case file.
     pub case: PathBuf,
 }

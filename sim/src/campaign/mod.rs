@@ -6,6 +6,8 @@
 //! end of the campaign. [`fuzz`] and [`hunt`] are the campaigns, [`finds`] is where their finds are saved.
 //!
 //! Not modelled: campaigns over several machines.
+//!
+#![doc = include_str!("../../docs/campaigns.md")]
 
 pub mod finds;
 pub mod fuzz;

@@ -222,6 +222,8 @@ impl Pool {
         let Some(Range { start: seed, end }) = orders.next() else { return Ok(()) };
         match killed {
             None => round.absorb(seed, death.judged()),
+            // It died in the moment in which it was given up.
+            Some(_) if !death.by_kill() => round.absorb(seed, death.judged()),
             Some(Killed::Impatient) => round.absorb(seed, no_progress(self.patience)),
             Some(Killed::Stopped) => round.coverage.unfinished.push(seed),
         }

@@ -160,6 +160,11 @@ pub struct Death {
 }
 
 impl Death {
+    /// Whether it was killed, by [`Process::kill`] or another who may.
+    pub fn by_kill(&self) -> bool {
+        self.status.signal() == Some(Signal::KILL.as_raw())
+    }
+
     /// The finding of the seed that was in progress.
     pub fn judged(&self) -> Judged {
         if let Some(line) = self.stderr.lines().find(|line| line.starts_with(alloc::REFUSED)) {
@@ -172,16 +177,27 @@ impl Death {
 impl std::fmt::Display for Death {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match (self.status.signal(), self.status.code()) {
-            (Some(number), _) => match Signal::from_named_raw(number) {
-                Some(signal) => {
-                    write!(f, "the process was ended by {}", format!("{signal:?}").replace("Signal::", "SIG"))?
-                }
-                None => write!(f, "the process was ended by signal {number}")?,
-            },
+            (Some(signal), _) => write!(f, "the process was ended by {}", signal_name(signal))?,
             (None, Some(code)) => write!(f, "the process exited with status {code}")?,
             (None, None) => write!(f, "the process ended")?,
         }
         let said = self.stderr.trim_end();
         if said.is_empty() { Ok(()) } else { write!(f, "; its standard error ends:\n{said}") }
     }
+}
+
+fn signal_name(number: i32) -> String {
+    let named = [
+        (Signal::ABORT, "SIGABRT"),
+        (Signal::BUS, "SIGBUS"),
+        (Signal::FPE, "SIGFPE"),
+        (Signal::ILL, "SIGILL"),
+        (Signal::INT, "SIGINT"),
+        (Signal::KILL, "SIGKILL"),
+        (Signal::SEGV, "SIGSEGV"),
+        (Signal::TERM, "SIGTERM"),
+        (Signal::TRAP, "SIGTRAP"),
+    ];
+    let name = named.iter().find(|(signal, _)| signal.as_raw() == number).map(|(_, name)| (*name).to_owned());
+    name.unwrap_or_else(|| format!("signal {number}"))
 }

@@ -42,6 +42,9 @@ pub enum Command {
     Shrink(ShrinkArgs),
     /// Plant known mistakes one by one, and see that each is caught.
     Hunt(HuntArgs),
+    /// Check golden vectors: bytes that the published Java implementation made.
+    #[command(subcommand)]
+    Vectors(VectorsCommand),
     /// Run seeds for another process.
     #[command(hide = true)]
     Worker,
@@ -220,6 +223,31 @@ pub struct HuntArgs {
     /// A seed that takes longer than this is a finding.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
     pub patience: Duration,
+    #[arg(long, value_enum, default_value_t, help = "How to write what came of it")]
+    pub format: Format,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum VectorsCommand {
+    /// Check a codec against the vectors, both ways.
+    Check(VectorsCheckArgs),
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A program is asked one question a line on its standard input and answers each with a line
+on its standard output, both JSON: see the page on golden vectors.
+
+Examples:
+  stormlog vectors check
+  stormlog vectors check my/vectors
+  stormlog vectors check --exec 'java -jar my-codec.jar'")]
+pub struct VectorsCheckArgs {
+    /// A directory of *.jsonl files; the vectors in this program, if not given.
+    pub dir: Option<PathBuf>,
+    /// Check this program's codec, not ours. Run through the shell.
+    #[arg(long, value_name = "COMMAND")]
+    pub exec: Option<String>,
     #[arg(long, value_enum, default_value_t, help = "How to write what came of it")]
     pub format: Format,
 }

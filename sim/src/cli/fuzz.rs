@@ -121,8 +121,8 @@ struct CaseLine<'a> {
 
 #[derive(Serialize)]
 struct ShrunkLine {
-    before: Size,
-    after: Size,
+    before: Option<Size>,
+    after: Option<Size>,
     complete: bool,
 }
 
@@ -210,9 +210,8 @@ impl Audience for Telling<'_> {
         self.flow()
     }
 
-    fn shrinking(&mut self, find: &Find, left: Size) -> ControlFlow<()> {
-        let Size { choices, operations, .. } = left;
-        self.progress.say(&format!("shrinking seed {}: {operations} operations, {choices} choices", find.job.seed));
+    fn shrinking(&mut self, find: &Find, left: Option<Size>) -> ControlFlow<()> {
+        self.progress.say(&format!("shrinking seed {}: {}", find.job.seed, report::left(left)));
         self.flow()
     }
 
@@ -223,11 +222,7 @@ impl Audience for Telling<'_> {
                 self.write(|out| out.json(&line));
             }
             Format::Text => {
-                let Shrunk { before, after, .. } = shrunk;
-                let text = format!(
-                    "shrunk seed {}: {} of {} operations, {} of {} choices are left",
-                    find.job.seed, after.operations, before.operations, after.choices, before.choices
-                );
+                let text = format!("shrunk seed {}: {}", find.job.seed, report::shrunk(shrunk));
                 self.write(|out| out.wrapped("", &text, 2));
             }
         }
@@ -257,16 +252,17 @@ fn close(
     time: Option<Duration>,
     of: u64,
 ) -> std::io::Result<()> {
-    let found = totals.findings() > 0;
+    let found = totals.findings();
     if format == Format::Json {
-        let verdict = if found { "found" } else { "held" };
+        let verdict = if found > 0 { "found" } else { "held" };
         return out.json(&TotalsLine { kind: "totals", scenario, verdict, totals });
     }
     let Totals { seeds, seconds, seeds_per_s, stats, .. } = totals;
     let seeds = grouped(*seeds);
-    if found {
+    if found > 0 {
+        let found = grouped(found);
         let by = report::list(totals.found.iter().map(|(oracle, n)| format!("{oracle} {n}")));
-        out.wrapped("", &format!("{scenario}: FOUND in {} of {seeds} seeds: {by}", totals.findings()), 2)?;
+        out.wrapped("", &format!("{scenario}: FOUND in {found} of {seeds} seeds: {by}"), 2)?;
     } else {
         out.line(&format!("{scenario}: held, {seeds} seeds"))?;
     }
@@ -288,7 +284,7 @@ fn close(
     out.field("operations", &grouped(stats.operations))?;
     out.field("crashes", &grouped(stats.crashes))?;
     out.field("crash images", &grouped(stats.images))?;
-    out.field("virtual time", &format!("{} s", grouped(stats.virtual_ns / 1_000_000_000)))?;
+    out.field("virtual time", &report::seconds(stats.virtual_ns))?;
     let reached = totals.marks.iter().map(|(name, reached)| format!("{name} in {} seeds", grouped(reached.seeds)));
     out.field("reached", &report::list(reached))
 }

@@ -10,7 +10,7 @@ use super::args::{Format, HuntArgs};
 use super::fuzz::jobs;
 use super::interrupt::Interrupt;
 use super::progress::Progress;
-use super::{Exit, Failure, Shell, replay_command};
+use super::{Exit, Failure, Shell, replay_command, report};
 use crate::campaign::hunt::{Control, Hunt, Row};
 
 const SHRINK_TIME: Duration = Duration::from_secs(10);
@@ -133,8 +133,7 @@ fn tell_row(shell: &mut Shell, format: Format, row: &Row) -> Result<(), Failure>
             shell.out.line(fault)?;
             shell.out.field("caught by", &format!("{} in {}", caught.oracle, caught.scenario))?;
             shell.out.field("needed", &format!("{seeds} seeds, {seconds:.2} s"))?;
-            let left = &caught.left;
-            shell.out.field("shrunk to", &format!("{} operations, {} choices", left.operations, left.choices))?;
+            shell.out.field("shrunk to", &report::left(caught.left))?;
             shell.out.command("replay", replay)?;
         }
         (Format::Text, ..) => {

@@ -16,6 +16,7 @@ mod report;
 mod run;
 mod scenarios;
 mod shrink;
+mod vectors;
 
 use std::io;
 use std::path::PathBuf;
@@ -32,7 +33,8 @@ use crate::campaign::worker;
 use crate::case::CaseError;
 use crate::scenarios::Registry;
 use crate::shrink::ShrinkError;
-use args::{Args, Command};
+use crate::vectors::VectorError;
+use args::{Args, Command, VectorsCommand};
 use out::Out;
 
 /// What a command came to.
@@ -61,6 +63,8 @@ enum Failure {
     Campaign(#[from] CampaignError),
     #[error(transparent)]
     Shrink(#[from] ShrinkError),
+    #[error(transparent)]
+    Vectors(#[from] VectorError),
     #[error(transparent)]
     Io(#[from] io::Error),
     #[error("{given}: there is no such planted fault: {reason}")]
@@ -114,6 +118,7 @@ pub fn main() -> ExitCode {
         Command::Fuzz(args) => fuzz::fuzz(&mut shell, &args),
         Command::Shrink(args) => shrink::shrink(&mut shell, &args),
         Command::Hunt(args) => hunt::hunt(&mut shell, &args),
+        Command::Vectors(VectorsCommand::Check(args)) => vectors::check(&mut shell, &args),
         Command::Worker => worker::serve(registry).map(|()| Exit::Held).map_err(Failure::from),
     };
     let done = done.and_then(|exit| shell.out.flush().map(|()| exit).map_err(Failure::from));

@@ -1,5 +1,6 @@
 //! `stormlog replay`.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde::Serialize;
@@ -7,9 +8,11 @@ use serde::Serialize;
 use super::args::{Format, ReplayArgs};
 use super::out::complain;
 use super::{Exit, Failure, Shell, replay_command, run};
+use crate::campaign::finds;
 use crate::campaign::job::{Job, Judged, Keep, Verdict};
 use crate::campaign::runner::{Isolated, Runner};
 use crate::case::Case;
+use crate::choices::ChoiceKey;
 use crate::record::{DIGEST_VERSION, Digest};
 
 #[derive(Serialize)]
@@ -76,8 +79,7 @@ fn one(shell: &mut Shell, args: &ReplayArgs, runner: &mut Isolated, path: &Path)
     if case.job.planted.is_some() && !cfg!(feature = "planted-faults") {
         return Err(Failure::NotPlanted(replay_command::with_planted_faults()));
     }
-    let judged =
-        runner.run(&Job { keep: Keep { backtrace: true, ..Keep::default() }, ..case.job.clone() }, args.patience)?;
+    let judged = finds::with_backtrace(runner, &case.job, args.patience)?;
     if args.trace {
         run::trace(shell, args.format, runner, &case.job, args.patience)?;
     }
@@ -144,10 +146,10 @@ fn departures(runner: &mut Isolated, case: &Case, judged: &Judged, args: &Replay
     let by = if case.is_of_this_version() { "" } else { &format!(" ({} wrote it)", case.found_by) };
     departs.push(format!("the digest is {digest}, not {expected}{by}"));
     departs.push(place(case, &kept, judged.stats.events));
-    let not_made = case.job.overrides.given.keys().filter(|key| !kept.choices.iter().any(|made| made.key == **key));
-    match (not_made.clone().count(), not_made.clone().next()) {
-        (n, Some(first)) => departs.push(format!("{n} of the choices that it sets are not made, the first {first}")),
-        (_, None) => {}
+    let made: BTreeSet<ChoiceKey> = kept.choices.iter().map(|choice| choice.key).collect();
+    let not_made: Vec<_> = case.job.overrides.given.keys().filter(|key| !made.contains(key)).collect();
+    if let Some(first) = not_made.first() {
+        departs.push(format!("{} of the choices that it sets are not made, the first {first}", not_made.len()));
     }
     Ok(departs)
 }

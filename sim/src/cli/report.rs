@@ -11,6 +11,7 @@ use crate::alloc::Allocation;
 use crate::campaign::job::{Job, Judged, Verdict};
 use crate::record::{DIGEST_VERSION, Digest};
 use crate::scenario::{Finding, RunStats};
+use crate::shrink::{Shrunk, Size};
 
 #[derive(Serialize)]
 struct Line<'a> {
@@ -79,7 +80,11 @@ pub fn run(out: &mut Out, format: Format, job: &Job, judged: &Judged, replay: &s
     }
     out.line(&format!("{} seed {}: {}", job.scenario, job.seed, judged.verdict()))?;
     for finding in &judged.findings {
-        out.wrapped("  ", &format!("{}: {}", finding.oracle, finding.message), 4)?;
+        let mut lines = finding.message.lines();
+        out.wrapped("  ", &format!("{}: {}", finding.oracle, lines.next().unwrap_or_default()), 4)?;
+        for line in lines {
+            out.line(&format!("    {line}"))?;
+        }
     }
     if let Some(digest) = judged.digest {
         let RunStats { events, virtual_ns, operations, crashes, images } = judged.stats;
@@ -89,7 +94,7 @@ pub fn run(out: &mut Out, format: Format, job: &Job, judged: &Judged, replay: &s
         out.field("operations", &grouped(operations))?;
         out.field("crashes", &grouped(crashes))?;
         out.field("crash images", &grouped(images))?;
-        out.field("virtual time", &format!("{} ms", grouped(virtual_ns / 1_000_000)))?;
+        out.field("virtual time", &seconds(virtual_ns))?;
         let [total, live, largest] = [total_bytes, live_bytes, largest_bytes].map(grouped);
         out.field("allocated", &format!("{total} bytes, at most {live} live, largest {largest}"))?;
         out.field("reached", &list(judged.marks.iter().map(|(name, times)| format!("{name} {times}"))))?;
@@ -98,6 +103,32 @@ pub fn run(out: &mut Out, format: Format, job: &Job, judged: &Judged, replay: &s
         out.line(&serde_json::to_string_pretty(report)?)?;
     }
     out.command("replay", replay)
+}
+
+/// A time in seconds, to the millisecond.
+pub fn seconds(ns: u64) -> String {
+    format!("{}.{:03} s", grouped(ns / 1_000_000_000), ns / 1_000_000 % 1000)
+}
+
+/// What a shrink came to.
+pub fn shrunk(shrunk: &Shrunk) -> String {
+    let Shrunk { before, after, complete, .. } = shrunk;
+    let left = match before.zip(*after) {
+        Some((before, after)) => format!(
+            "{} of {} operations, {} of {} choices left",
+            after.operations, before.operations, after.choices, before.choices
+        ),
+        None => left(None),
+    };
+    if *complete { left } else { format!("{left}, when time was up") }
+}
+
+/// What is left of a run.
+pub fn left(size: Option<Size>) -> String {
+    size.map_or_else(
+        || "a run that does not live to tell its size".to_owned(),
+        |Size { operations, choices, .. }| format!("{operations} operations, {choices} choices"),
+    )
 }
 
 /// The items, separated; a dash for none.

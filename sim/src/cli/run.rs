@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::args::{Format, RunArgs};
 use super::{Exit, Failure, Shell, planted, replay_command, report};
+use crate::campaign::finds;
 use crate::campaign::job::{Job, Judged, Keep, Verdict};
 use crate::campaign::panics;
 use crate::campaign::runner::{InProcess, Isolated, Runner};
@@ -30,8 +31,7 @@ pub fn run(shell: &mut Shell, args: &RunArgs) -> Result<Exit, Failure> {
     } else {
         Box::new(shell.runner()?)
     };
-    let judged =
-        runner.run(&Job { keep: Keep { backtrace: true, ..Keep::default() }, ..job.clone() }, args.patience)?;
+    let judged = finds::with_backtrace(runner.as_mut(), &job, args.patience)?;
     if args.trace {
         trace(shell, args.format, runner.as_mut(), &job, args.patience)?;
     }

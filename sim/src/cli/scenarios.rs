@@ -63,9 +63,9 @@ mod tests {
     fn what_is_printed_is_a_scenario_file() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("mine.toml");
-        std::fs::write(&path, file(&Selftest)).expect("written");
+        std::fs::write(&path, file(&Selftest::Faulty)).expect("written");
         let name = path.to_str().expect("UTF-8");
         let target = Target::find(Registry::Selftest, name, None, &[]).expect("it reads back");
-        assert_eq!(target.parameters, parameters::defaults(&Selftest));
+        assert_eq!(target.parameters, parameters::defaults(&Selftest::Faulty));
     }
 }

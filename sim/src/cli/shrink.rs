@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::args::{Format, ShrinkArgs};
 use super::interrupt::Interrupt;
 use super::progress::Progress;
-use super::{Exit, Failure, Shell, planted, replay_command};
+use super::{Exit, Failure, Shell, planted, replay_command, report};
 use crate::campaign::finds;
 use crate::campaign::job::{Job, Verdict};
 use crate::campaign::target::Target;
@@ -24,8 +24,8 @@ struct Line<'a> {
     seed: u64,
     verdict: &'a Verdict,
     digest: Option<Digest>,
-    before: Size,
-    after: Size,
+    before: Option<Size>,
+    after: Option<Size>,
     runs: u64,
     complete: bool,
     case: &'a Path,
@@ -41,8 +41,8 @@ pub fn shrink(shell: &mut Shell, args: &ShrinkArgs) -> Result<Exit, Failure> {
     let interrupt = Interrupt::catch()?;
     let mut progress = Progress::spinner();
     let until = Instant::now() + args.time;
-    let mut go_on = |left: Size| {
-        progress.say(&format!("{} operations, {} choices left", left.operations, left.choices));
+    let mut go_on = |left| {
+        progress.say(&format!("left: {}", report::left(left)));
         if interrupt.is_asked() || Instant::now() >= until { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     let mut runner = shell.runner()?;
@@ -103,13 +103,18 @@ fn tell(shell: &mut Shell, format: Format, case: &Case, shrunk: &Shrunk, path: &
         })?);
     }
     out.line(&format!("{} seed {}: {verdict}", job.scenario, job.seed))?;
-    for (name, after, before) in [
-        ("operations", after.operations, before.operations),
-        ("crashes", after.crashes, before.crashes),
-        ("choices", after.choices, before.choices),
-        ("events", after.events, before.events),
-    ] {
-        out.field(name, &format!("{after} left of {before}"))?;
+    match before.zip(after) {
+        None => out.field("left", &report::left(None))?,
+        Some((before, after)) => {
+            for (name, after, before) in [
+                ("operations", after.operations, before.operations),
+                ("crashes", after.crashes, before.crashes),
+                ("choices", after.choices, before.choices),
+                ("events", after.events, before.events),
+            ] {
+                out.field(name, &format!("{after} left of {before}"))?;
+            }
+        }
     }
     let end = if complete { "no choice left can be 0 alone" } else { "time was up; more may be possible" };
     out.field("runs", &format!("{runs}; {end}"))?;

@@ -3,6 +3,7 @@
 pub mod commitlog;
 pub mod selftest;
 
+use self::selftest::Selftest;
 use crate::scenario::Scenario;
 
 /// Every scenario, in the order in which they are listed.
@@ -16,7 +17,7 @@ pub enum Registry {
     /// [`all`].
     #[default]
     Ordinary,
-    /// Only [`selftest`], which tests the testbed's own command line and is none of the user's business.
+    /// Only those of [`selftest`], which test the testbed's own command line and are none of the user's business.
     Selftest,
 }
 
@@ -25,7 +26,7 @@ impl Registry {
     pub fn all(self) -> &'static [&'static dyn Scenario] {
         match self {
             Registry::Ordinary => all(),
-            Registry::Selftest => &[&selftest::Selftest],
+            Registry::Selftest => &[&Selftest::Faulty, &Selftest::Sound],
         }
     }
 

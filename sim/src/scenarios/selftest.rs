@@ -33,8 +33,13 @@ failing_percent = 5
 ";
 
 /// See the module.
-#[derive(Debug, Clone, Copy)]
-pub struct Selftest;
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Selftest {
+    /// `bug` is on, unless told otherwise.
+    Faulty,
+    /// `bug` is off, unless told otherwise; any planted fault is the bug.
+    Sound,
+}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -72,23 +77,37 @@ const DIFFER: Op = Op::new("differ");
 
 impl Scenario for Selftest {
     fn name(&self) -> &'static str {
-        "selftest"
+        match self {
+            Selftest::Faulty => "selftest",
+            Selftest::Sound => "selftest-sound",
+        }
     }
 
     fn about(&self) -> &'static str {
-        "A log of counters with a mistake that some seeds show; it tests campaigns, not a store"
+        match self {
+            Selftest::Faulty => {
+                "A log of counters with a mistake that some seeds show; it tests campaigns, not a store"
+            }
+            Selftest::Sound => "The same log of counters without the mistake",
+        }
     }
 
     fn default_parameters(&self) -> toml::Table {
-        PARAMETERS.parse().expect("the embedded parameters are TOML")
+        self.default_parameters_text().parse().expect("the embedded parameters are TOML")
     }
 
     fn default_parameters_text(&self) -> Cow<'static, str> {
-        Cow::Borrowed(PARAMETERS)
+        match self {
+            Selftest::Faulty => Cow::Borrowed(PARAMETERS),
+            Selftest::Sound => Cow::Owned(PARAMETERS.replace("bug = true", "bug = false")),
+        }
     }
 
     fn hunts(&self) -> &'static [Fault] {
-        Fault::ALL
+        match self {
+            Selftest::Faulty => &[],
+            Selftest::Sound => Fault::ALL,
+        }
     }
 
     fn run(&self, request: &RunRequest) -> Result<RunOutcome, ParameterError> {
