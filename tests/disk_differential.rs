@@ -2,8 +2,8 @@
 //! compared. What reads see must be what a real disk shows, before any crash; and once everything is synced, a crash must
 //! change nothing.
 //!
-//! Left out: lengths of directories, times, the longest file (each file system has its own), `..` above the root, trailing slashes, and calls that the face of env does not
-//! have.
+//! Left out: lengths of directories, times, the longest file (each file system has its own), `..` above the root, trailing
+//! slashes, and calls that the face of env does not have.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "one side of the comparison is the real disk")]
 

@@ -466,3 +466,79 @@ pub(super) fn apply(change: &Change, arena: &[u8], image: &mut Image, touched: &
     }
     image.len = change.len_after(image.len);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn synced() -> FileState {
+        let mut file = FileState::default();
+        file.write(1, 0, &[7; 1000], false);
+        file.make_durable(1);
+        file
+    }
+
+    #[test]
+    #[should_panic(expected = "simulator bug: sector 1 changed by itself")]
+    fn a_clean_sector_that_changes_by_itself_is_noticed_by_a_read() {
+        let mut file = synced();
+        file.visible.pages.make(0).bytes[600] ^= 1;
+        file.read(&mut [0; 512], 0);
+        file.read(&mut [0; 1], 512);
+    }
+
+    #[test]
+    #[should_panic(expected = "simulator bug: sector 5 changed by itself")]
+    fn zeros_that_change_by_themselves_are_noticed() {
+        let mut file = synced();
+        file.visible.pages.make(0).bytes[3000] = 1;
+        file.visible.len = 4000;
+        file.read(&mut [0; 4000], 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "simulator bug: sector 1 changed by itself")]
+    fn a_durable_sector_that_changes_by_itself_is_noticed_by_a_crash() {
+        let mut file = synced();
+        file.durable.pages.make(0).bytes[600] ^= 1;
+        file.verify();
+    }
+
+    #[test]
+    fn a_dirty_sector_is_not_checked_and_a_clean_one_beside_it_is() {
+        let mut file = synced();
+        file.write(2, 0, &[8; 10], false);
+        file.read(&mut [0; 1000], 0);
+        assert_eq!(file.visible.pages.get(0).map(|page| page.dirty), Some(1));
+        file.make_durable(2);
+        assert_eq!(file.visible.pages.get(0).map(|page| page.dirty), Some(0));
+        file.read(&mut [0; 1000], 0);
+        file.verify();
+    }
+
+    #[test]
+    fn what_is_written_during_a_sync_stays_in_the_log_with_its_bytes() {
+        let mut file = FileState::default();
+        for seq in 1..=6 {
+            file.write(seq, seq * 100, &[seq as u8; 100], false);
+        }
+        file.make_durable(4);
+        assert_eq!((file.log.len(), file.bytes.len()), (2, 200));
+        assert_eq!(file.log[0].bytes(&file.bytes), Some(&[5; 100][..]));
+        assert_eq!(file.durable.len, 500);
+        file.make_durable(6);
+        let mut bytes = [0; 700];
+        file.durable.read(&mut bytes, 0);
+        assert!((0..700).all(|n| bytes[n] as usize == n / 100));
+    }
+
+    #[test]
+    fn a_zeroed_range_takes_one_change_and_no_pages() {
+        let mut file = synced();
+        file.zero(2, 0, 64 << 20);
+        assert_eq!((file.log.len(), file.bytes.len()), (1, 0));
+        assert_eq!(file.visible.pages.present(0..u32::MAX).count(), 0);
+        file.make_durable(2);
+        assert_eq!(file.durable.pages.present(0..u32::MAX).count(), 0);
+    }
+}

@@ -192,6 +192,7 @@ impl Disk {
             if truncate && self.file(id).visible.len > 0 {
                 self.change_len(ctx, id, 0);
             }
+            self.evict_by_rate(ctx, id);
             let file = self.file_mut(id);
             errors_seen = file.writeback.errors - u32::from(file.writeback.errors > 0 && !file.writeback.told);
         }
