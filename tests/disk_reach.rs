@@ -340,6 +340,7 @@ fn a_removed_directory_that_is_synced_needs_no_sync_of_what_was_in_it() {
         m.disk.remove_file(&mut m.ctx, "d/f").unwrap();
         m.disk.remove_dir(&mut m.ctx, "d").unwrap();
         m.sync_dir("/");
+        assert_eq!(m.disk.unsynced(), (0, 0), "nobody could sync the names in it any more");
     };
     expect(&weak(), scenario, [""]);
 }
@@ -392,6 +393,20 @@ fn the_sync_of_one_directory_leaves_another_alone() {
         m.sync_dir("e");
     };
     expect(&weak(), scenario, ["d/= e/= e/y/=", "d/= d/x/= e/= e/y/="]);
+}
+
+#[test]
+fn a_synced_name_takes_along_what_it_builds_on() {
+    let scenario = |m: &mut Machine| {
+        m.disk.create_dir(&mut m.ctx, "d").unwrap();
+        m.sync_dir("/");
+        let file = m.open("d/x");
+        m.write(file, 0, &sectors("1"));
+        m.sync(file);
+        m.disk.rename(&mut m.ctx, "d/x", "y").unwrap();
+        m.sync_dir("/");
+    };
+    expect(&weak(), scenario, ["d/= y=1"]);
 }
 
 #[test]
@@ -545,6 +560,127 @@ fn a_large_zeroed_range_costs_nothing_and_syncs() {
         seen.insert(word(last));
     });
     assert_eq!(seen, BTreeSet::from([".".to_owned(), "a".to_owned()]));
+}
+
+/// A file's states since its last completed sync, kept whole: what the disk must never leave.
+struct Snapshots {
+    states: Vec<Vec<u8>>,
+    first: usize,
+}
+
+impl Snapshots {
+    fn now(&self) -> &[u8] {
+        self.states.last().expect("one at least")
+    }
+
+    fn change(&mut self, change: impl FnOnce(&mut Vec<u8>)) {
+        let mut next = self.now().to_vec();
+        change(&mut next);
+        self.states.push(next);
+    }
+
+    /// Whether a file may be this after a power loss: a length of some state, and each sector that of some state.
+    fn allow(&self, bytes: &[u8]) -> bool {
+        let states = &self.states[self.first..];
+        let sector = |state: &[u8], at: usize, len: usize| {
+            let mut sector = vec![0; len];
+            let there = state.get(at..state.len().min(at + len)).unwrap_or_default();
+            sector[..there.len()].copy_from_slice(there);
+            sector
+        };
+        let of_some_state = |(index, found): (usize, &[u8])| {
+            states.iter().any(|state| sector(state, index * SECTOR, found.len()) == found)
+        };
+        states.iter().any(|state| state.len() == bytes.len()) && bytes.chunks(SECTOR).enumerate().all(of_some_state)
+    }
+}
+
+#[test]
+fn no_crash_of_a_random_run_shows_what_never_was() {
+    const LEN_MAX: u64 = 100_000;
+    let mut images = 0;
+    for seed in 0..300 {
+        let mut m = Machine::new(seed, &weak());
+        let random = |bound: u64, m: &mut Machine| {
+            let stream = m.ctx.stream(stormlog_sim::choices::Family::Workload, Actor::RUN);
+            m.ctx.below(stream, bound)
+        };
+        let mut file = m.durable("f", b"");
+        let mut snapshots = Snapshots { states: vec![Vec::new()], first: 0 };
+        let mut in_flight = None;
+        // After a failed sync none of the older states is ruled out by a later one.
+        let mut failed = false;
+        for n in 0..60u64 {
+            let offset = random(LEN_MAX, &mut m) >> random(12, &mut m);
+            let len = 1 + (random(LEN_MAX, &mut m) >> random(14, &mut m));
+            let range = offset as usize..(offset + len) as usize;
+            let fill = |state: &mut Vec<u8>, byte: u8| {
+                state.resize(state.len().max(range.end), 0);
+                state[range.clone()].fill(byte);
+            };
+            match random(12, &mut m) {
+                0..4 => {
+                    m.write(file, offset, &vec![n as u8 + 1; len as usize]);
+                    snapshots.change(|state| fill(state, n as u8 + 1));
+                }
+                4 => {
+                    m.disk.zero_range(&mut m.ctx, file, offset, len).unwrap();
+                    snapshots.change(|state| fill(state, 0));
+                }
+                5 => {
+                    m.disk.set_len(&mut m.ctx, file, offset).unwrap();
+                    snapshots.change(|state| state.resize(offset as usize, 0));
+                }
+                6 => {
+                    m.sync(file);
+                    if !failed {
+                        snapshots.first = snapshots.states.len() - 1;
+                    }
+                }
+                7 if in_flight.is_none() => {
+                    let ticket = m.disk.sync_begin(&mut m.ctx, file, SyncKind::Data).unwrap();
+                    in_flight = Some((ticket, snapshots.states.len() - 1));
+                }
+                8 => {
+                    if let Some((ticket, covered)) = in_flight.take() {
+                        m.disk.sync_end(&mut m.ctx, ticket).unwrap();
+                        if !failed {
+                            snapshots.first = snapshots.first.max(covered);
+                        }
+                    }
+                }
+                9 => {
+                    let mut image = m.disk.crash_image(&mut m.ctx, Actor::RUN.child("image", n));
+                    let mut all = Vec::new();
+                    contents(&mut image, &mut m.ctx, "/", &mut all);
+                    assert!(snapshots.allow(&all[0].1), "seed {seed}, image {n}");
+                    images += 1;
+                }
+                10 if random(4, &mut m) == 0 => {
+                    m.disk.power_loss(&mut m.ctx, Actor::RUN.child("crash", n));
+                    let mut all = Vec::new();
+                    contents(&mut m.disk, &mut m.ctx, "/", &mut all);
+                    assert!(snapshots.allow(&all[0].1), "seed {seed}, crash {n}");
+                    snapshots = Snapshots { states: vec![all.remove(0).1], first: 0 };
+                    (in_flight, failed) = (None, false);
+                    file = m.open("f");
+                }
+                11 if seed % 2 == 1 && random(4, &mut m) == 0 => {
+                    let partial = random(20, &mut m);
+                    let rule = format!("on sync #1 -> EIO, profile ext4-ordered, partial {partial}");
+                    m.disk.place_fault(rule.parse().unwrap());
+                    assert_eq!(m.try_sync(file), Err(Errno::EIO));
+                    failed = true;
+                }
+                _ => {
+                    let mut bytes = vec![0; 2 * LEN_MAX as usize];
+                    let count = m.disk.read_at(&mut m.ctx, file, &mut bytes, 0).unwrap();
+                    assert!(&bytes[..count] == snapshots.now(), "seed {seed}, read {n}");
+                }
+            }
+        }
+    }
+    assert!(images > 500);
 }
 
 #[test]
