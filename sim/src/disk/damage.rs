@@ -186,11 +186,25 @@ impl Disk {
     /// Pages that differ from the disk are evicted from the cache: reads see what a failed sync left on the disk.
     pub fn evict(&mut self, ctx: &mut Context, path: &str) -> Result<(), Errno> {
         let id = self.find_file(path)?;
+        self.evict_pages(ctx, id);
+        Ok(())
+    }
+
+    fn evict_pages(&mut self, ctx: &mut Context, id: InodeId) {
         let count = self.file(id).diverged.len() as u64;
         self.file_mut(id).evict();
         let actor = self.inode(id).actor;
         self.note(ctx, actor, op::EVICT, [count, 0], Ok(0));
-        Ok(())
+    }
+
+    pub(super) fn evict_by_rate(&mut self, ctx: &mut Context, id: InodeId) {
+        let ppm = self.profile.rates.evict_ppm;
+        if ppm > 0 && !self.file(id).diverged.is_empty() {
+            let stream = ctx.stream(Family::Fault, self.inode(id).actor);
+            if ctx.chance(stream, per_million(ppm)) {
+                self.evict_pages(ctx, id);
+            }
+        }
     }
 
     fn find_file(&self, path: &str) -> Result<InodeId, Errno> {

@@ -8,10 +8,11 @@
 //! Bytes behind the length of an image are zeros.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::rc::Rc;
 
 use super::checksum;
-use super::page::{PAGE, Page, PageMap, SECTOR, SECTORS, page_count, pieces, sector_mask};
+use super::page::{FILE_LEN_MAX, PAGE, Page, PageMap, SECTOR, SECTORS, page_count, pieces, sector_mask};
 use super::space::Blocks;
 
 /// Bytes and length of a file.
@@ -92,6 +93,15 @@ impl Change {
             ChangeKind::SetLen => self.len,
             ChangeKind::Grow => len.max(self.len),
             _ => len.max(self.end()),
+        }
+    }
+
+    /// The range that it left zeros in; a truncation's has no end.
+    fn zeroed(&self) -> Option<Range<u64>> {
+        match self.kind {
+            ChangeKind::Zero => Some(self.offset..self.end()),
+            ChangeKind::SetLen if self.len < FILE_LEN_MAX => Some(self.len..FILE_LEN_MAX),
+            _ => None,
         }
     }
 
@@ -254,12 +264,7 @@ impl FileState {
         let mut touched = Touched::default();
         for change in &self.log[..covered] {
             apply(change, &self.bytes, &mut self.durable, &mut touched);
-            if change.kind == ChangeKind::Zero {
-                let pages = (change.offset / PAGE as u64) as u32..page_count(change.end());
-                for (index, _) in self.visible.pages.present(pages) {
-                    touched.add(index, whole_or_edge(index, change));
-                }
-            }
+            self.touch_zeroed(change, &mut touched);
         }
         self.forget(covered);
         touched.merge();
@@ -305,29 +310,29 @@ impl FileState {
         }
     }
 
+    /// Pages that reads see where a change left zeros: a sync of it touches them, whatever was durable there.
+    pub fn touch_zeroed(&self, change: &Change, touched: &mut Touched) {
+        if let Some(zeroed) = change.zeroed() {
+            for (index, _) in self.visible.pages.present(pages_of(&zeroed)) {
+                touched.add(index, sectors_within(index, &zeroed));
+            }
+        }
+    }
+
     /// Marks the sectors that unsynced changes and divergence touch.
     fn mark_dirty(&mut self) {
+        let mut touched = Touched::default();
         for change in &self.log {
-            let (low, high) = match change.kind {
-                ChangeKind::Write { .. } | ChangeKind::Mapped { .. } | ChangeKind::Zero => {
-                    (change.offset, change.end())
+            self.touch_zeroed(change, &mut touched);
+            if change.bytes(&self.bytes).is_some() {
+                for (index, range) in pieces(change.offset, change.len) {
+                    touched.add(index, sector_mask(range.start, range.end));
                 }
-                ChangeKind::SetLen => (change.len, change.len.next_multiple_of(PAGE as u64)),
-                ChangeKind::Grow => continue,
-            };
-            if high - low > ZERO_RANGE_LARGE {
-                let pages = (low / PAGE as u64) as u32..page_count(high);
-                let present: Vec<u32> = self.visible.pages.present(pages).map(|(index, _)| index).collect();
-                for index in present {
-                    let page = self.visible.pages.get_mut(index).expect("is present");
-                    page.dirty |= whole_or_edge(index, change);
-                }
-                continue;
             }
-            for (index, range) in pieces(low, high - low) {
-                if let Some(page) = self.visible.pages.get_mut(index) {
-                    page.dirty |= sector_mask(range.start, range.end);
-                }
+        }
+        for (index, mask) in &touched.pages {
+            if let Some(page) = self.visible.pages.get_mut(*index) {
+                page.dirty |= mask;
             }
         }
         for (index, mask) in &self.diverged {
@@ -386,12 +391,20 @@ impl FileState {
 /// A zeroed range longer than this is never looked at sector by sector, in bytes.
 pub(super) const ZERO_RANGE_LARGE: u64 = 32 * 1024;
 
-/// The sectors of a page that a zeroed range touches.
-fn whole_or_edge(index: u32, change: &Change) -> u8 {
+fn pages_of(range: &Range<u64>) -> Range<u32> {
+    (range.start / PAGE as u64) as u32..page_count(range.end)
+}
+
+/// The part of a page that a range covers, which it touches.
+fn part_of_page(index: u32, range: &Range<u64>) -> Range<usize> {
     let base = u64::from(index) * PAGE as u64;
-    let low = change.offset.max(base) - base;
-    let high = change.end().min(base + PAGE as u64) - base;
-    sector_mask(low as usize, high as usize)
+    (range.start.max(base) - base) as usize..(range.end.min(base + PAGE as u64) - base) as usize
+}
+
+/// The sectors of a page that a range touches.
+fn sectors_within(index: u32, range: &Range<u64>) -> u8 {
+    let part = part_of_page(index, range);
+    sector_mask(part.start, part.end)
 }
 
 /// Sectors that a sync touched, by page.
@@ -437,25 +450,16 @@ pub(super) fn apply(change: &Change, arena: &[u8], image: &mut Image, touched: &
             }
         }
         ChangeKind::Zero => {
+            let zeroed = change.offset..change.end();
             let whole = page_count(change.offset)..(change.end() / PAGE as u64) as u32;
-            let present: Vec<u32> = image
-                .pages
-                .present((change.offset / PAGE as u64) as u32..page_count(change.end()))
-                .map(|(index, _)| index)
-                .collect();
+            let present: Vec<u32> = image.pages.present(pages_of(&zeroed)).map(|(index, _)| index).collect();
             for index in present {
-                let mask = whole_or_edge(index, change);
-                touched.add(index, mask);
+                touched.add(index, sectors_within(index, &zeroed));
                 if !whole.contains(&index) {
-                    let base = u64::from(index) * PAGE as u64;
-                    let low = change.offset.max(base) - base;
-                    let high = change.end().min(base + PAGE as u64) - base;
-                    image.pages.make(index).bytes[low as usize..high as usize].fill(0);
+                    image.pages.make(index).bytes[part_of_page(index, &zeroed)].fill(0);
                 }
             }
-            if !whole.is_empty() {
-                image.pages.clear(whole);
-            }
+            image.pages.clear(whole);
         }
         ChangeKind::Grow => {}
         ChangeKind::SetLen => {
@@ -465,4 +469,80 @@ pub(super) fn apply(change: &Change, arena: &[u8], image: &mut Image, touched: &
         }
     }
     image.len = change.len_after(image.len);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn synced() -> FileState {
+        let mut file = FileState::default();
+        file.write(1, 0, &[7; 1000], false);
+        file.make_durable(1);
+        file
+    }
+
+    #[test]
+    #[should_panic(expected = "simulator bug: sector 1 changed by itself")]
+    fn a_clean_sector_that_changes_by_itself_is_noticed_by_a_read() {
+        let mut file = synced();
+        file.visible.pages.make(0).bytes[600] ^= 1;
+        file.read(&mut [0; 512], 0);
+        file.read(&mut [0; 1], 512);
+    }
+
+    #[test]
+    #[should_panic(expected = "simulator bug: sector 5 changed by itself")]
+    fn zeros_that_change_by_themselves_are_noticed() {
+        let mut file = synced();
+        file.visible.pages.make(0).bytes[3000] = 1;
+        file.visible.len = 4000;
+        file.read(&mut [0; 4000], 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "simulator bug: sector 1 changed by itself")]
+    fn a_durable_sector_that_changes_by_itself_is_noticed_by_a_crash() {
+        let mut file = synced();
+        file.durable.pages.make(0).bytes[600] ^= 1;
+        file.verify();
+    }
+
+    #[test]
+    fn a_dirty_sector_is_not_checked_and_a_clean_one_beside_it_is() {
+        let mut file = synced();
+        file.write(2, 0, &[8; 10], false);
+        file.read(&mut [0; 1000], 0);
+        assert_eq!(file.visible.pages.get(0).map(|page| page.dirty), Some(1));
+        file.make_durable(2);
+        assert_eq!(file.visible.pages.get(0).map(|page| page.dirty), Some(0));
+        file.read(&mut [0; 1000], 0);
+        file.verify();
+    }
+
+    #[test]
+    fn what_is_written_during_a_sync_stays_in_the_log_with_its_bytes() {
+        let mut file = FileState::default();
+        for seq in 1..=6 {
+            file.write(seq, seq * 100, &[seq as u8; 100], false);
+        }
+        file.make_durable(4);
+        assert_eq!((file.log.len(), file.bytes.len()), (2, 200));
+        assert_eq!(file.log[0].bytes(&file.bytes), Some(&[5; 100][..]));
+        assert_eq!(file.durable.len, 500);
+        file.make_durable(6);
+        let mut bytes = [0; 700];
+        file.durable.read(&mut bytes, 0);
+        assert!((0..700).all(|n| bytes[n] as usize == n / 100));
+    }
+
+    #[test]
+    fn a_zeroed_range_takes_one_change_and_no_pages() {
+        let mut file = synced();
+        file.zero(2, 0, 64 << 20);
+        assert_eq!((file.log.len(), file.bytes.len()), (1, 0));
+        assert_eq!(file.visible.pages.present(0..u32::MAX).count(), 0);
+        file.make_durable(2);
+        assert_eq!(file.durable.pages.present(0..u32::MAX).count(), 0);
+    }
 }

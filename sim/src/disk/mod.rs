@@ -192,6 +192,7 @@ impl Disk {
             if truncate && self.file(id).visible.len > 0 {
                 self.change_len(ctx, id, 0);
             }
+            self.evict_by_rate(ctx, id);
             let file = self.file_mut(id);
             errors_seen = file.writeback.errors - u32::from(file.writeback.errors > 0 && !file.writeback.told);
         }
@@ -231,10 +232,10 @@ impl Disk {
         bytes: &mut [u8],
         offset: u64,
     ) -> Result<usize, Errno> {
-        let Node::File(file) = &self.inode(id).node else { return Err(Errno::EISDIR) };
-        if offset > i64::MAX as u64 {
+        if offset.checked_add(bytes.len() as u64).is_none_or(|end| end > i64::MAX as u64) {
             return Err(Errno::EINVAL);
         }
+        let Node::File(file) = &self.inode(id).node else { return Err(Errno::EISDIR) };
         let mut count = file.visible.len.saturating_sub(offset).min(bytes.len() as u64) as usize;
         if let Some(strike) = self.strike(ctx, FaultPoint::Read, Some(handle)) {
             match strike.effect {
@@ -281,13 +282,19 @@ impl Disk {
         slices: &[IoSlice<'_>],
         offset: u64,
     ) -> Result<usize, Errno> {
-        let id = self.handles.writable(handle)?;
+        let id = self.write_target(handle, offset)?;
         let len: usize = slices.iter().map(|slice| slice.len()).sum();
         let outcome = self.try_write(ctx, handle, id, slices, len, offset);
         let actor = self.inode(id).actor;
         let result = outcome.map(|count| content_hash(slices, count));
         self.note(ctx, actor, op::WRITE, [offset, len as u64], result);
         outcome
+    }
+
+    /// The inode that a write at `offset` goes to. A negative offset is noticed before a handle that only reads.
+    fn write_target(&self, handle: Handle, offset: u64) -> Result<InodeId, Errno> {
+        self.handles.get(handle)?;
+        if offset > i64::MAX as u64 { Err(Errno::EINVAL) } else { self.handles.writable(handle) }
     }
 
     fn try_write(
@@ -397,7 +404,7 @@ impl Disk {
 
     /// Writes zeros over `[offset, offset + len)`, extending the file where it must.
     pub fn zero_range(&mut self, ctx: &mut Context, handle: Handle, offset: u64, len: u64) -> Result<(), Errno> {
-        let id = self.handles.writable(handle)?;
+        let id = self.write_target(handle, offset)?;
         let outcome = self.try_zero_range(ctx, handle, id, offset, len);
         let actor = self.inode(id).actor;
         self.note(ctx, actor, op::ZERO_RANGE, [offset, len], outcome.map(|()| 0));
@@ -412,11 +419,12 @@ impl Disk {
         offset: u64,
         len: u64,
     ) -> Result<(), Errno> {
-        if offset.checked_add(len).is_none_or(|end| end > FILE_LEN_MAX) {
-            return Err(Errno::EFBIG);
-        }
         if len == 0 {
             return Ok(());
+        }
+        let end = offset.checked_add(len).filter(|end| *end <= i64::MAX as u64).ok_or(Errno::EINVAL)?;
+        if end > FILE_LEN_MAX {
+            return Err(Errno::EFBIG);
         }
         let mut done = len;
         let mut failure = None;

@@ -57,7 +57,9 @@ impl NameUnit {
 struct Place {
     dir: InodeId,
     name: Rc<str>,
-    found: Option<InodeId>,
+    /// Where the last name leads; `EBUSY` if it is none (`.`, `..`, the root). Looked at last, as both directories of a
+    /// rename come first.
+    found: Result<Option<InodeId>, Errno>,
 }
 
 impl Disk {
@@ -82,7 +84,7 @@ impl Disk {
         }
     }
 
-    /// Walks to the directory of a path's last name. `Err(EBUSY)` where the path ends in no name.
+    /// Walks to the directory of a path's last name.
     fn place(&self, path: &str) -> Result<Place, Errno> {
         let trimmed = path.trim_end_matches('/');
         let (parent, name) = match trimmed.rsplit_once('/') {
@@ -92,11 +94,8 @@ impl Disk {
             None => ("/", trimmed),
         };
         let dir = self.find(parent)?;
-        if matches!(name, "" | "." | "..") {
-            self.dir(dir)?;
-            return Err(Errno::EBUSY);
-        }
-        let found = self.step(dir, name)?;
+        self.dir(dir)?;
+        let found = if matches!(name, "" | "." | "..") { Err(Errno::EBUSY) } else { self.step(dir, name) };
         Ok(Place { dir, name: name.into(), found })
     }
 
@@ -122,13 +121,14 @@ impl Disk {
         create: bool,
         create_new: bool,
     ) -> Result<InodeId, Errno> {
-        let place = match self.place(path) {
+        let place = self.place(path)?;
+        let found = match place.found {
             Err(Errno::EBUSY) if create_new => return Err(Errno::EEXIST),
             Err(Errno::EBUSY) if create => return Err(Errno::EISDIR),
             Err(Errno::EBUSY) => return self.find(path),
-            place => place?,
+            found => found?,
         };
-        match place.found {
+        match found {
             Some(_) if create_new => Err(Errno::EEXIST),
             Some(id) => Ok(id),
             None if create || create_new => {
@@ -150,13 +150,11 @@ impl Disk {
     }
 
     fn try_create_dir(&mut self, ctx: &mut Context, path: &str) -> Result<(), Errno> {
-        let place = match self.place(path) {
-            Err(Errno::EBUSY) => return Err(Errno::EEXIST),
-            place => place?,
+        let place = self.place(path)?;
+        match place.found {
+            Ok(Some(_)) | Err(Errno::EBUSY) => return Err(Errno::EEXIST),
+            found => found?,
         };
-        if place.found.is_some() {
-            return Err(Errno::EEXIST);
-        }
         self.fail_by_fault(ctx, FaultPoint::CreateDir, path)?;
         let id = self.make_inode(Node::Dir(DirState { parent: place.dir, ..DirState::default() }));
         self.set_names(NameUnit::new(vec![((place.dir, place.name), Some(id))]));
@@ -171,11 +169,16 @@ impl Disk {
 
     fn try_remove_dir(&mut self, ctx: &mut Context, path: &str) -> Result<(), Errno> {
         let place = self.place(path)?;
-        if !self.dir(place.found.ok_or(Errno::ENOENT)?)?.visible.is_empty() {
+        let found = match (place.found, path.rsplit('/').next()) {
+            (Err(Errno::EBUSY), Some(".")) => return Err(Errno::EINVAL),
+            (Err(Errno::EBUSY), Some("..")) => return Err(Errno::ENOTEMPTY),
+            (found, _) => found?.ok_or(Errno::ENOENT)?,
+        };
+        if !self.dir(found)?.visible.is_empty() {
             return Err(Errno::ENOTEMPTY);
         }
         self.fail_by_fault(ctx, FaultPoint::RemoveDir, path)?;
-        self.set_names(NameUnit { removes_dir: place.found, ..NameUnit::new(vec![((place.dir, place.name), None)]) });
+        self.set_names(NameUnit { removes_dir: Some(found), ..NameUnit::new(vec![((place.dir, place.name), None)]) });
         Ok(())
     }
 
@@ -186,11 +189,12 @@ impl Disk {
     }
 
     fn try_remove_file(&mut self, ctx: &mut Context, path: &str) -> Result<(), Errno> {
-        let place = match self.place(path) {
+        let place = self.place(path)?;
+        let found = match place.found {
             Err(Errno::EBUSY) => return Err(Errno::EISDIR),
-            place => place?,
+            found => found?.ok_or(Errno::ENOENT)?,
         };
-        if self.dir(place.found.ok_or(Errno::ENOENT)?).is_ok() {
+        if self.dir(found).is_ok() {
             return Err(Errno::EISDIR);
         }
         self.fail_by_fault(ctx, FaultPoint::RemoveFile, path)?;
@@ -206,18 +210,22 @@ impl Disk {
 
     fn try_rename(&mut self, ctx: &mut Context, from: &str, to: &str) -> Result<(), Errno> {
         let (source, target) = (self.place(from)?, self.place(to)?);
-        let moved = source.found.ok_or(Errno::ENOENT)?;
+        if source.found == Err(Errno::EBUSY) || target.found == Err(Errno::EBUSY) {
+            return Err(Errno::EBUSY);
+        }
+        let moved = source.found?.ok_or(Errno::ENOENT)?;
+        let replaced = target.found?;
         if self.is_within(target.dir, moved) {
             return Err(Errno::EINVAL);
         }
-        if target.found.is_some_and(|replaced| self.is_within(source.dir, replaced)) {
+        if replaced.is_some_and(|replaced| self.is_within(source.dir, replaced)) {
             return Err(Errno::ENOTEMPTY);
         }
-        if target.found == Some(moved) {
+        if replaced == Some(moved) {
             return Ok(());
         }
         let moves_dir = self.dir(moved).is_ok();
-        if let Some(replaced) = target.found {
+        if let Some(replaced) = replaced {
             match (moves_dir, self.dir(replaced)) {
                 (true, Err(_)) => return Err(Errno::ENOTDIR),
                 (false, Ok(_)) => return Err(Errno::EISDIR),
@@ -227,19 +235,19 @@ impl Disk {
         }
         self.fail_by_fault(ctx, FaultPoint::Rename, from)?;
         let (from, to) = ((source.dir, source.name), (target.dir, target.name));
-        let removes_dir = target.found.filter(|_| moves_dir);
+        let removes_dir = replaced.filter(|_| moves_dir);
         let unit = |sets| NameUnit { moves_dir, ..NameUnit::new(sets) };
         match self.profile.file_system.rename {
             // A directory with two names is on no disk, so its rename is never split.
             RenameOrder::Split if !moves_dir => {
-                if target.found.is_some() {
+                if replaced.is_some() {
                     self.set_names(unit(vec![(to.clone(), None)]));
                 }
                 self.set_names(unit(vec![(to, Some(moved))]));
                 self.set_names(unit(vec![(from, None)]));
             }
             order => {
-                let replaces_file = target.found.is_some() && !moves_dir;
+                let replaces_file = replaced.is_some() && !moves_dir;
                 let flushes = (order == RenameOrder::Ordered && replaces_file).then_some(moved);
                 // The new name first, so that the inode is never without one.
                 let sets = vec![(to, Some(moved)), (from, None)];

@@ -18,7 +18,8 @@ pub struct DiskProfile {
     pub crash: CrashProfile,
     /// Faults by rate.
     pub rates: FaultRates,
-    /// Faults that are placed.
+    /// Faults that are placed. `[[fault]]` in TOML, too.
+    #[serde(alias = "fault")]
     pub faults: Vec<FaultRule>,
 }
 
@@ -224,6 +225,8 @@ pub struct FaultRates {
     pub no_space_ppm: u32,
     /// `EIO` from a file's sync, with the profile's [`SyncFailure`].
     pub sync_error_ppm: u32,
+    /// What a failed sync dropped is evicted, so that reads see the old bytes: per open of such a file.
+    pub evict_ppm: u32,
     /// `EIO` from a directory's sync.
     pub dir_sync_error_ppm: u32,
     /// *Media:* a sector that is read gives `EIO` from now on, until it is overwritten.

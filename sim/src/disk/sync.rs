@@ -268,7 +268,7 @@ impl FileState {
     }
 
     /// A sync that went wrong: of what it covers only some sectors land, the others differ from now on from what reads
-    /// see. A length that does not land stays unsynced, and no byte behind it lands.
+    /// see. A length that does not land stays unsynced, and no sector with bytes behind it lands.
     fn settle(&mut self, upto: u64, length_lands: bool, lands: &mut dyn FnMut(u64) -> bool) {
         let covered = self.covered(upto);
         let Some(last) = covered.checked_sub(1).map(|last| self.log[last]) else { return };
@@ -276,16 +276,11 @@ impl FileState {
         let mut touched = Touched::default();
         for change in &self.log[..covered] {
             apply(change, &self.bytes, &mut wanted, &mut touched);
-            if change.kind == ChangeKind::Zero {
-                let pages = (change.offset / super::page::PAGE as u64) as u32..page_count(change.end());
-                let present = self.visible.pages.present(pages);
-                touched.pages.extend(present.map(|(index, _)| (index, 0xFF)));
-            }
+            self.touch_zeroed(change, &mut touched);
             if length_lands {
                 touched.pages.extend(self.durable.set_len(change.len_after(self.durable.len)));
             }
         }
-        touched.merge();
         touched.pages.sort_unstable();
         touched.pages.dedup_by(|from, into| {
             from.0 == into.0 && {
@@ -302,18 +297,17 @@ impl FileState {
                 let sector = u64::from(*index) * SECTORS as u64 + within as u64;
                 let mut bytes = [0; SECTOR];
                 wanted.read(&mut bytes, sector * SECTOR as u64);
-                let space = self.durable.len.saturating_sub(sector * SECTOR as u64).min(SECTOR as u64) as usize;
                 let mut held = [0; SECTOR];
                 self.durable.read(&mut held, sector * SECTOR as u64);
                 if bytes == held {
                     continue;
                 }
-                if space > 0 && lands(sector) {
+                let space = self.durable.len.saturating_sub(sector * SECTOR as u64).min(SECTOR as u64) as usize;
+                let behind_the_end = bytes[space..].iter().any(|byte| *byte != 0);
+                if !behind_the_end && lands(sector) {
                     let page = self.durable.pages.make(*index);
-                    page.bytes[within * SECTOR..within * SECTOR + space].copy_from_slice(&bytes[..space]);
-                    if space == SECTOR || bytes[space..] == held[space..] {
-                        continue;
-                    }
+                    page.bytes[within * SECTOR..(within + 1) * SECTOR].copy_from_slice(&bytes);
+                    continue;
                 }
                 self.diverge(sector);
             }
