@@ -201,6 +201,8 @@ fn survey<E: Env>(walker: &mut Walker<'_, E>, segment: &Segment<E>, position: u6
             });
         }
         from = found + len;
+        // A record may end in zeros.
+        cut.content_end = cut.content_end.max(from);
     }
     Some(cut)
 }
