@@ -204,6 +204,41 @@ fn a_missing_segment_in_the_middle() {
 }
 
 #[test]
+fn a_missing_first_segment() {
+    let original = Original::make();
+    for copy in [original.copy(), original.crashed()] {
+        fs::remove_file(copy.segment(0)).unwrap();
+        let (store, report) = open_twice(&copy, &options());
+        assert_eq!(holes(&report), [(0, SEGMENT)], "{report}");
+        let count = original.positions.partition_point(|at| *at < SEGMENT);
+        assert_eq!(served(&store), Original::bodies(count..100));
+    }
+}
+
+#[test]
+fn a_store_that_has_lost_all_its_segments() {
+    let original = Original::make();
+    let copy = original.copy();
+    for base in [0, SEGMENT, 2 * SEGMENT] {
+        fs::remove_file(copy.segment(base)).unwrap();
+    }
+    let (store, report) = open_twice(&copy, &options());
+    assert_eq!(holes(&report), [(0, 3 * SEGMENT)], "{report}");
+    assert!(served(&store).is_empty());
+}
+
+#[test]
+fn a_crash_is_seen_without_its_marker() {
+    let original = Original::make();
+    let copy = original.copy();
+    drop(copy.open(&options()));
+    fs::remove_file(copy.path().join("abort")).unwrap();
+    copy.write(original.end + 200, b"behind the end");
+    let (_, report) = open_twice(&copy, &options());
+    assert!(!report.was_closed && report.cut.is_some(), "{report}");
+}
+
+#[test]
 fn files_that_are_left_over() {
     let original = Original::make();
     for options in [options(), compatible()] {
