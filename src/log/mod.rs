@@ -23,6 +23,8 @@ mod segment;
 mod shared;
 mod staging;
 mod sync;
+#[cfg(test)]
+mod tests;
 mod write;
 
 use std::path::PathBuf;
