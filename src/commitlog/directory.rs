@@ -1,5 +1,6 @@
 //! The store's directory: where its files are, its lock, and the marker of an unclean stop.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::env::{Env, File, OpenOptions};
@@ -52,12 +53,16 @@ impl Directory {
         make_dir(env, &self.commitlog)
     }
 
-    /// Leaves the marker that only a clean stop removes, durably.
+    /// Leaves the marker that only a clean stop removes, durably. That it is there is all that counts: a full disk may
+    /// keep the process id out of it.
     pub fn mark_open<E: Env>(&self, env: &E) -> Result<(), IoFailure> {
         let path = &self.abort;
         let file = env.open(path, OpenOptions::CREATE).context(Operation::Open, path, None)?;
         let pid = env.process_id().to_string();
-        file.write_all_at(pid.as_bytes(), 0).context(Operation::Write, path, 0)?;
+        match file.write_all_at(pid.as_bytes(), 0) {
+            Err(error) if error.kind() == ErrorKind::StorageFull => {}
+            written => written.context(Operation::Write, path, 0)?,
+        }
         file.sync_data().context(Operation::Sync, path, None)?;
         sync_dir(env, &self.root)
     }

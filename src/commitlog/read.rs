@@ -111,7 +111,7 @@ impl<E: Env> Iterator for Records<'_, E> {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            if let Some(hole) = self.log.hole_at(self.position) {
+            while let Some(hole) = self.log.hole_at(self.position) {
                 self.position = hole.end;
             }
             if self.is_over || self.position >= self.log.visible_end() {

@@ -84,7 +84,7 @@ impl<E: Env, L: Layout> Shared<E, L> {
                 if let Err(failure) = mark.sync() {
                     self.stop(failure);
                 }
-                deadlines.marked_end = mark.durable_end();
+                deadlines.marked_end = mark.marked().durable_end;
                 continue;
             }
             return deadlines.flush_ns.into_iter().chain(deadlines.mark_ns).min().map(|at| at - now);

@@ -1,9 +1,9 @@
 //! The durable mark: a lower bound of what the log has made durable, kept beside it.
 //!
 //! Model: a file of two slots, each in a sector of its own, written in turn. A slot holds a magic number, a sequence
-//! number, the end of what was durable, and a CRC-32 over those; the valid slot with the higher sequence counts. A slot is
-//! written after a sync has ended and is itself synced at a roll, at the stop, and now and then in between, so that a
-//! mark may lag and never leads. A torn or lost slot only lowers the bound.
+//! number, what is [`Marked`], and a CRC-32 over those; the valid slot with the higher sequence counts. A slot is written
+//! after a sync has ended and is itself synced at a roll, at the stop, and now and then in between, so that a mark may lag
+//! and never leads. A torn or lost slot only lowers the bound.
 
 use std::path::{Path, PathBuf};
 
@@ -13,15 +13,27 @@ use super::error::{Context, IoFailure, Operation};
 
 const MAGIC: u64 = u64::from_be_bytes(*b"STORMRK1");
 const SLOT_STRIDE: u64 = 4096;
-const SLOT_BYTES: usize = 28;
+const SLOT_BYTES: usize = 44;
+const CRC_AT: usize = SLOT_BYTES - 4;
 const FILE_BYTES: u64 = 2 * SLOT_STRIDE;
+
+/// What a mark says.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Marked {
+    /// Where the log begins: what is missing before its first segment, and not before this, is lost.
+    pub begin: u64,
+    /// Everything from `begin` to here was durable.
+    pub durable_end: u64,
+    /// Whether that is all there is, because the log was closed cleanly.
+    pub is_closed: bool,
+}
 
 /// The mark of an open log.
 pub struct DurableMark<E: Env> {
     path: PathBuf,
     file: E::File,
     sequence: u64,
-    durable_end: u64,
+    marked: Marked,
     unsynced: bool,
 }
 
@@ -32,7 +44,7 @@ impl<E: Env> DurableMark<E> {
             return Ok(None);
         }
         let file = env.open(path, OpenOptions::READ_WRITE).context(Operation::Open, path, None)?;
-        let (mut sequence, mut durable_end) = (0, 0);
+        let (mut sequence, mut marked) = (0, Marked::default());
         for offset in [0, SLOT_STRIDE] {
             let mut slot = [0; SLOT_BYTES];
             match file.read_exact_at(&mut slot, offset) {
@@ -42,10 +54,10 @@ impl<E: Env> DurableMark<E> {
             if let Some(found) = decode(&slot)
                 && found.0 > sequence
             {
-                (sequence, durable_end) = found;
+                (sequence, marked) = found;
             }
         }
-        Ok(Some(Self { path: path.to_owned(), file, sequence, durable_end, unsynced: false }))
+        Ok(Some(Self { path: path.to_owned(), file, sequence, marked, unsynced: false }))
     }
 
     /// Makes the mark, its whole length reserved, with nothing marked durable. Its name is durable once its directory is
@@ -53,26 +65,26 @@ impl<E: Env> DurableMark<E> {
     pub fn create(env: &E, path: &Path) -> Result<Self, IoFailure> {
         let file = env.open(path, OpenOptions::CREATE_EMPTY).context(Operation::Open, path, None)?;
         file.zero_range(0, FILE_BYTES).context(Operation::Zero, path, None)?;
-        Ok(Self { path: path.to_owned(), file, sequence: 0, durable_end: 0, unsynced: true })
+        Ok(Self { path: path.to_owned(), file, sequence: 0, marked: Marked::default(), unsynced: true })
     }
 
-    /// End of what is marked durable.
-    pub fn durable_end(&self) -> u64 {
-        self.durable_end
+    /// What it says.
+    pub fn marked(&self) -> Marked {
+        self.marked
     }
 
-    /// Whether there is something to sync.
-    pub fn is_unsynced(&self) -> bool {
-        self.unsynced
+    /// Marks an open log durable up to `durable_end`, which the caller has synced.
+    pub fn advance(&mut self, durable_end: u64) -> Result<(), IoFailure> {
+        self.write(Marked { durable_end, is_closed: false, ..self.marked })
     }
 
-    /// Marks everything below `durable_end`, which the caller has synced.
-    pub fn write(&mut self, durable_end: u64) -> Result<(), IoFailure> {
+    /// Writes the mark. The caller has synced what it speaks of.
+    pub fn write(&mut self, marked: Marked) -> Result<(), IoFailure> {
         self.sequence += 1;
         let offset = self.sequence % 2 * SLOT_STRIDE;
-        let slot = encode(self.sequence, durable_end);
+        let slot = encode(self.sequence, marked);
         self.file.write_all_at(&slot, offset).context(Operation::Write, &self.path, offset)?;
-        self.durable_end = durable_end;
+        self.marked = marked;
         self.unsynced = true;
         Ok(())
     }
@@ -87,20 +99,22 @@ impl<E: Env> DurableMark<E> {
     }
 }
 
-fn encode(sequence: u64, durable_end: u64) -> [u8; SLOT_BYTES] {
+fn encode(sequence: u64, marked: Marked) -> [u8; SLOT_BYTES] {
     let mut slot = [0; SLOT_BYTES];
-    slot[..8].copy_from_slice(&MAGIC.to_be_bytes());
-    slot[8..16].copy_from_slice(&sequence.to_be_bytes());
-    slot[16..24].copy_from_slice(&durable_end.to_be_bytes());
-    let crc = crc32fast::hash(&slot[..24]);
-    slot[24..].copy_from_slice(&crc.to_be_bytes());
+    let words = [MAGIC, sequence, marked.begin, marked.durable_end, u64::from(marked.is_closed)];
+    for (place, word) in slot.chunks_exact_mut(8).zip(words) {
+        place.copy_from_slice(&word.to_be_bytes());
+    }
+    let crc = crc32fast::hash(&slot[..CRC_AT]);
+    slot[CRC_AT..].copy_from_slice(&crc.to_be_bytes());
     slot
 }
 
-fn decode(slot: &[u8; SLOT_BYTES]) -> Option<(u64, u64)> {
-    let word = |at: usize| u64::from_be_bytes(slot[at..at + 8].try_into().expect("eight bytes"));
-    let crc = u32::from_be_bytes(slot[24..].try_into().expect("four bytes"));
-    (word(0) == MAGIC && crc == crc32fast::hash(&slot[..24])).then(|| (word(8), word(16)))
+fn decode(slot: &[u8; SLOT_BYTES]) -> Option<(u64, Marked)> {
+    let word = |n: usize| u64::from_be_bytes(slot[n * 8..n * 8 + 8].try_into().expect("eight bytes"));
+    let crc = u32::from_be_bytes(slot[CRC_AT..].try_into().expect("four bytes"));
+    let marked = Marked { begin: word(2), durable_end: word(3), is_closed: word(4) != 0 };
+    (word(0) == MAGIC && crc == crc32fast::hash(&slot[..CRC_AT])).then_some((word(1), marked))
 }
 
 #[cfg(test)]
@@ -109,8 +123,9 @@ mod tests {
 
     #[test]
     fn a_slot_reads_back_and_no_changed_bit_passes() {
-        let slot = encode(7, 0x0102_0304);
-        assert_eq!(decode(&slot), Some((7, 0x0102_0304)));
+        let marked = Marked { begin: 4096, durable_end: 0x0102_0304, is_closed: true };
+        let slot = encode(7, marked);
+        assert_eq!(decode(&slot), Some((7, marked)));
         for bit in 0..SLOT_BYTES * 8 {
             let mut changed = slot;
             changed[bit / 8] ^= 1 << (bit % 8);

@@ -23,6 +23,8 @@ mod segment;
 mod shared;
 mod staging;
 mod sync;
+#[cfg(test)]
+mod tests;
 mod write;
 
 use std::path::PathBuf;
@@ -36,7 +38,7 @@ pub use callback::Callback;
 pub(crate) use error::Context;
 pub use error::{CloseError, IoFailure, Operation, RangeError, RefusedError, UnknownError};
 pub use layout::Layout;
-pub use mark::DurableMark;
+pub use mark::{DurableMark, Marked};
 pub use options::{LogOptions, WrittenBy};
 pub use receipt::{Level, Receipt};
 pub use segment::Segment;
@@ -159,7 +161,7 @@ impl<E: Env, L: Layout> Log<E, L> {
             return Ok((Receipt { position, end: position, level, batch }, encoded));
         }
         let end = position + len as u64;
-        let encoded = if staged.may_bypass(level, shared.written_end.load(Acquire), len as u64) {
+        let encoded = if level < Level::Durable && staged.may_bypass(shared.written_end.load(Acquire), len as u64) {
             if staged.scratch.len() < len {
                 staged.scratch.resize(len, 0);
             }
@@ -298,8 +300,11 @@ impl<E: Env, L: Layout> Log<E, L> {
         }
         synced.expect("a sync without a timeout fails by a failure");
         let failed = |failure| CloseError::Failed(Arc::new(failure));
-        shared.mark.lock().sync().map_err(failed)?;
         self.remove_unused_segment().map_err(failed)?;
+        let mut mark = shared.mark.lock();
+        let marked = Marked { durable_end: self.end(), is_closed: true, ..mark.marked() };
+        mark.write(marked).and_then(|()| mark.sync()).map_err(failed)?;
+        drop(mark);
         match panicked.or_else(|| shared.callbacks.lock().panic.take()) {
             Some(panic) => Err(panic.into()),
             None => Ok(()),

@@ -11,7 +11,6 @@ use crate::env::{Env, MutexGuard, Region};
 
 use super::error::{IoFailure, RefusedError};
 use super::layout::Layout;
-use super::receipt::Level;
 use super::segment::Segment;
 
 /// A mapped part of a segment, in positions of the log.
@@ -86,8 +85,8 @@ impl<E: Env, L: Layout> Staging<E, L> {
     }
 
     /// Whether `len` bytes at the end may go to the kernel at once through a region, given what the kernel has.
-    pub fn may_bypass(&mut self, level: Level, written_end: u64, len: u64) -> bool {
-        if level == Level::Durable || written_end != self.end {
+    pub fn may_bypass(&mut self, written_end: u64, len: u64) -> bool {
+        if written_end != self.end {
             return false;
         }
         if self.window.as_ref().is_some_and(|window| window.end <= self.end) {

@@ -101,7 +101,7 @@ impl<E: Env, L: Layout> Shared<E, L> {
             self.end_batch(batch);
         }
         if planted!(planted, MarkAheadOfData) {
-            mark.write(end).and_then(|()| mark.sync())?;
+            mark.advance(end).and_then(|()| mark.sync())?;
         }
         if let Some(segment) = segment {
             let mut synced = segment.sync();
@@ -111,6 +111,6 @@ impl<E: Env, L: Layout> Shared<E, L> {
             synced?;
         }
         self.durable_end.fetch_max(end, AcqRel);
-        mark.write(end)
+        mark.advance(end)
     }
 }

@@ -111,7 +111,7 @@ impl<E: Env, L: Layout> Shared<E, L> {
             }
         }
         self.durable_end.fetch_max(begin, AcqRel);
-        if let Err(failure) = mark.write(begin).and_then(|()| mark.sync()) {
+        if let Err(failure) = mark.advance(begin).and_then(|()| mark.sync()) {
             self.stop(failure);
             return Ok(());
         }

@@ -7,7 +7,7 @@
 use std::ops::ControlFlow;
 
 use crate::env::{Env, Step};
-use crate::log::{Context, DurableMark, Operation, Segment};
+use crate::log::{Context, DurableMark, Marked, Operation, Segment};
 
 use super::super::checkpoint::Checkpoint;
 use super::super::directory::{Directory, sync_dir};
@@ -58,7 +58,7 @@ pub(super) fn recover<E: Env>(
         Some(mark) => mark,
         None => DurableMark::create(env, &directory.durable)?,
     };
-    mark.write(end)?;
+    mark.write(Marked { begin, durable_end: end, is_closed: false })?;
     mark.sync()?;
     directory.mark_open(env)?;
     let report = RecoveryReport {

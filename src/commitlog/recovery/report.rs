@@ -93,7 +93,7 @@ pub enum Flaw {
 pub struct Cut {
     /// Where the log was cut.
     pub position: u64,
-    /// Behind the last byte there that is not zero.
+    /// Behind the last byte there that is not zero, or the last whole record.
     pub content_end: u64,
     /// What is wrong at the cut.
     pub flaw: Flaw,

@@ -4,7 +4,7 @@
 use std::ops::ControlFlow;
 
 use crate::env::{Env, Step};
-use crate::log::{DurableMark, Segment};
+use crate::log::{DurableMark, Marked, Segment};
 use crate::planted;
 
 use super::super::directory::{Directory, sync_dir};
@@ -36,8 +36,10 @@ pub(super) fn recover<E: Env>(
 ) -> Result<Recovered<E>, OpenError> {
     let Loaded { mut segments, ignored } = loaded;
     let found_mark = DurableMark::open(env, &directory.durable)?;
-    let begin = segments.first().map_or(0, |first| first.base);
-    let proved = prove(&segments, begin, found_mark.as_ref());
+    let marked = found_mark.as_ref().map(DurableMark::marked);
+    let was_closed = was_closed && marked.is_none_or(|marked| marked.is_closed);
+    let begin = begin_of(&segments, marked);
+    let proved = prove(&segments, begin, marked);
     let mut walker = Walker::new(&segments, options.scan_options(options.recovery_check()));
     let scan = scan(env, &mut walker, begin, proved.bound, options);
     let Scan { tail, records, holes, end, flaw, .. } = scan;
@@ -45,7 +47,7 @@ pub(super) fn recover<E: Env>(
 
     let is_ours = found_mark.is_some();
     // After a clean stop everything is as the mark says. Otherwise anything may be behind the end.
-    let is_settled = was_closed && found_mark.as_ref().is_some_and(|mark| mark.durable_end() == end);
+    let is_settled = was_closed && marked.is_some_and(|marked| marked.durable_end == end);
     let mut cut = None;
     if !is_settled && let Some((segment, flaw)) = walker.segment_at(end).zip(flaw) {
         cut = survey(&mut walker, segment, end, flaw);
@@ -83,9 +85,9 @@ pub(super) fn recover<E: Env>(
         Some(mark) => mark,
         None => DurableMark::create(env, &directory.durable)?,
     };
-    if !is_settled {
-        mark.write(end)?;
-        mark.sync()?;
+    mark.write(Marked { begin, durable_end: end, is_closed: false })?;
+    mark.sync()?;
+    if !is_ours {
         sync_dir(env, &directory.root)?;
     }
     let report = RecoveryReport {
@@ -107,11 +109,18 @@ pub(super) fn recover<E: Env>(
     Ok(Recovered { segments, end, tail, mark, report })
 }
 
+/// Where the log begins. A segment that is missing before the first one is told by the mark alone.
+fn begin_of<E: Env>(segments: &[Segment<E>], marked: Option<Marked>) -> u64 {
+    let first = segments.first().map(|first| first.base);
+    let marked = marked.filter(|marked| *marked != Marked::default()).map(|marked| marked.begin);
+    first.into_iter().chain(marked).min().unwrap_or(0)
+}
+
 /// Up to where the log was durable. A segment is synced before a byte of the next is written, by this store.
-fn prove<E: Env>(segments: &[Segment<E>], begin: u64, mark: Option<&DurableMark<E>>) -> Proved {
+fn prove<E: Env>(segments: &[Segment<E>], begin: u64, marked: Option<Marked>) -> Proved {
     let nothing = Proved { bound: begin, by: Proof::Nothing };
-    let Some(mark) = mark else { return nothing };
-    let marked = Proved { bound: mark.durable_end(), by: Proof::DurableMark };
+    let Some(marked) = marked else { return nothing };
+    let marked = Proved { bound: marked.durable_end, by: Proof::DurableMark };
     let newest = segments
         .iter()
         .rev()
@@ -201,6 +210,8 @@ fn survey<E: Env>(walker: &mut Walker<'_, E>, segment: &Segment<E>, position: u6
             });
         }
         from = found + len;
+        // A record may end in zeros.
+        cut.content_end = cut.content_end.max(from);
     }
     Some(cut)
 }

@@ -230,15 +230,16 @@ fn find_magic<E: Env>(segment: &Segment<E>, from: u64, to: u64) -> Option<u64> {
     None
 }
 
-/// Behind the last byte of `[from, to)` that is not zero; `None` if all are.
+/// Behind the last byte of `[from, to)` that is not known to be zero; `None` if all are.
 pub(super) fn content_end<E: Env>(segment: &Segment<E>, from: u64, to: u64) -> Option<u64> {
     let mut block = vec![0; BLOCK_BYTES];
     let (mut at, mut last) = (from, None);
     while at < to {
         let len = BLOCK_BYTES.min((to - at) as usize);
         let block = &mut block[..len];
-        read_what_can_be_read(segment, at, block);
-        if block.chunks(32).any(|chunk| chunk.iter().fold(0, |all, byte| all | byte) != 0) {
+        if !read_what_can_be_read(segment, at, block) {
+            last = Some(at + len as u64);
+        } else if block.chunks(32).any(|chunk| chunk.iter().fold(0, |all, byte| all | byte) != 0) {
             last = block.iter().rposition(|byte| *byte != 0).map(|index| at + index as u64 + 1);
         }
         at += len as u64;
@@ -246,11 +247,12 @@ pub(super) fn content_end<E: Env>(segment: &Segment<E>, from: u64, to: u64) -> O
     last
 }
 
-/// Reads, with zeros for the sectors that the disk does not give back.
-pub(super) fn read_what_can_be_read<E: Env>(segment: &Segment<E>, position: u64, bytes: &mut [u8]) {
+/// Reads, with zeros for the sectors that the disk does not give back. False if there are any.
+pub(super) fn read_what_can_be_read<E: Env>(segment: &Segment<E>, position: u64, bytes: &mut [u8]) -> bool {
     if segment.read(position, bytes).is_ok() {
-        return;
+        return true;
     }
+    let mut is_whole = true;
     let mut done = 0;
     while done < bytes.len() {
         let offset = position - segment.base + done as u64;
@@ -258,7 +260,9 @@ pub(super) fn read_what_can_be_read<E: Env>(segment: &Segment<E>, position: u64,
         let sector = &mut bytes[done..done + len];
         if segment.file.read_exact_at(sector, offset).is_err() {
             sector.fill(0);
+            is_whole = false;
         }
         done += len;
     }
+    is_whole
 }
