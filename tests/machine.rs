@@ -172,8 +172,10 @@ fn waits_time_out_and_wake() {
         assert_eq!(word.wait(0, Some(1000)), Wait::TimedOut);
         let waiter = {
             let word = Arc::clone(&word);
-            env.spawn("wait", move || while word.load(SeqCst) == 0 {
-                word.wait(0, None);
+            env.spawn("wait", move || {
+                while word.load(SeqCst) == 0 {
+                    word.wait(0, None);
+                }
             })
             .expect("a thread starts")
         };
@@ -186,12 +188,11 @@ fn waits_time_out_and_wake() {
 #[test]
 fn charged_work_takes_a_core() {
     for (cores, expected_ns) in [(1, 4_000_000), (2, 2_000_000), (4, 1_000_000)] {
-        let mut machine = machine_with(1, SchedulePolicy::Timed, Profile {
-            cores,
-            wake_ns: 0,
-            step_ps: [("append.record".to_owned(), 1_000_000)].into(),
-            ..profile()
-        });
+        let mut machine = machine_with(
+            1,
+            SchedulePolicy::Timed,
+            Profile { cores, wake_ns: 0, step_ps: [("append.record".to_owned(), 1_000_000)].into(), ..profile() },
+        );
         let took_ns = Shared::new(0);
         let result = took_ns.clone();
         machine.start("main", move |env| {
@@ -233,7 +234,10 @@ fn a_deadlock_is_told_with_who_holds_and_who_waits() {
         (machine.run(None, LIMITS) == Stop::Deadlock).then(|| machine.take_findings())
     });
     let message = &found.expect("some seed deadlocks")[0].message;
-    for part in ["crosswise waits for lock first held by main, holding second", "main waits for lock second held by crosswise, holding first"] {
+    for part in [
+        "crosswise waits for lock first held by main, holding second",
+        "main waits for lock second held by crosswise, holding first",
+    ] {
         assert!(message.contains(part), "{message}");
     }
 }
@@ -279,9 +283,11 @@ fn a_panic_is_a_finding_with_its_backtrace() {
 #[test]
 fn too_much_work_is_a_finding() {
     let mut machine = machine(1, SchedulePolicy::Timed);
-    machine.start("main", |env| loop {
-        env.now_ns();
-        env.yield_now();
+    machine.start("main", |env| {
+        loop {
+            env.now_ns();
+            env.yield_now();
+        }
     });
     assert_eq!(machine.run(None, Limits { operations: 1000, ..LIMITS }), Stop::OverLimit);
     assert_eq!(machine.take_findings()[0].oracle, "bounded-work");
@@ -449,7 +455,8 @@ fn simulations_nest() {
         if nest {
             outer.with_context(|context| {
                 let root = Actor::RUN.child("nested", 0);
-                let mut inner = Machine::new(context, root, Rc::new(profile()), RANDOM, Disk::new(DiskProfile::default()));
+                let mut inner =
+                    Machine::new(context, root, Rc::new(profile()), RANDOM, Disk::new(DiskProfile::default()));
                 inner.start("main", |env| assert_eq!(count_to_80(&env), 80));
                 assert_eq!((inner.run(None, LIMITS), inner.take_findings()), (Stop::Ended, vec![]));
                 (inner.end().0, ())

@@ -542,7 +542,13 @@ impl CoreRef {
     }
 
     /// Starts a thread of `process`.
-    pub(crate) fn spawn(&self, process: ProcessId, name: &str, is_main: bool, body: impl FnOnce() + 'static) -> ThreadId {
+    pub(crate) fn spawn(
+        &self,
+        process: ProcessId,
+        name: &str,
+        is_main: bool,
+        body: impl FnOnce() + 'static,
+    ) -> ThreadId {
         let core_ref = self.clone();
         let mut core = self.0.borrow_mut();
         let id = ThreadId(u32::try_from(core.threads.len()).expect("few threads"));

@@ -29,7 +29,11 @@ impl Core {
                 let mut holders: Vec<_> = record.writer.iter().chain(&record.readers).collect();
                 holders.dedup();
                 let names: Vec<_> = holders.iter().map(|t| self.threads[t.index()].name.as_str()).collect();
-                format!("lock {} held by {}", record.name, if names.is_empty() { "nobody".into() } else { names.join(", ") })
+                format!(
+                    "lock {} held by {}",
+                    record.name,
+                    if names.is_empty() { "nobody".into() } else { names.join(", ") }
+                )
             }
             Blocked::Condvar(queue) => format!("condition {}", self.queues[queue].name),
             Blocked::Word(queue) => format!("word {}", self.queues[queue].name),

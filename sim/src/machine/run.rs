@@ -47,7 +47,13 @@ pub struct Machine {
 
 impl Machine {
     /// Makes a machine with that disk. `root` is the actor that its own actors descend from.
-    pub fn new(mut context: Box<Context>, root: Actor, profile: Rc<Profile>, policy: SchedulePolicy, disk: Disk) -> Self {
+    pub fn new(
+        mut context: Box<Context>,
+        root: Actor,
+        profile: Rc<Profile>,
+        policy: SchedulePolicy,
+        disk: Disk,
+    ) -> Self {
         host::install_panic_hook();
         let fair_locks = match profile.lock_model {
             LockModel::Fair => true,
@@ -191,7 +197,8 @@ impl Machine {
     /// Names of the actors of this machine's threads.
     pub fn actor_names(&self) -> Vec<(u64, String)> {
         let core = self.core.get();
-        let name = |t: &super::core::Thread| (t.actor.0, format!("{}:{}", core.processes[t.process.index()].name, t.name));
+        let name =
+            |t: &super::core::Thread| (t.actor.0, format!("{}:{}", core.processes[t.process.index()].name, t.name));
         core.threads.iter().map(name).collect()
     }
 

@@ -200,7 +200,8 @@ impl<'a> Judge<'a> {
     fn losses_are_reported(&mut self) {
         for hole in &self.view.holes {
             if !self.excused.iter().any(|range| range.start < hole.end && hole.start < range.end) {
-                let message = format!("the store reports {}..{} as lost, where nothing was damaged", hole.start, hole.end);
+                let message =
+                    format!("the store reports {}..{} as lost, where nothing was damaged", hole.start, hole.end);
                 self.find("no-false-alarm", message);
             }
         }
