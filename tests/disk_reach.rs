@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use stormlog::env::OpenOptions;
-use stormlog_sim::choices::{Actor, Overrides};
+use stormlog_sim::choices::{Actor, ChoiceKey, Family, Overrides};
 use stormlog_sim::context::Context;
 use stormlog_sim::disk::profile::{CrashProfile, FileSystem, GrowthFill, LengthOrder, NameOrder, RenameOrder};
 use stormlog_sim::disk::{Disk, DiskProfile, Errno, Handle, Owner, SyncKind};
@@ -602,7 +602,7 @@ fn no_crash_of_a_random_run_shows_what_never_was() {
     for seed in 0..300 {
         let mut m = Machine::new(seed, &weak());
         let random = |bound: u64, m: &mut Machine| {
-            let stream = m.ctx.stream(stormlog_sim::choices::Family::Workload, Actor::RUN);
+            let stream = m.ctx.stream(Family::Workload, Actor::RUN);
             m.ctx.below(stream, bound)
         };
         let mut file = m.durable("f", b"");
@@ -720,9 +720,8 @@ fn a_power_loss_leaves_no_handle_region_lock_or_sync() {
 
 #[test]
 fn choices_of_zero_keep_everything() {
-    use stormlog_sim::choices::{ChoiceKey, Family};
-    let run = |overrides: Overrides| {
-        let mut ctx = Context::new(3, overrides, true, false);
+    let keeps_all = |overrides: Overrides| {
+        let mut ctx = Context::new(3, overrides, false, false);
         let mut disk = Disk::new(profile(FileSystem::WEAK_POSIX));
         let file = disk.open(&mut ctx, OWNER, "f", OpenOptions::CREATE).unwrap();
         for n in 0..20 {
@@ -730,18 +729,17 @@ fn choices_of_zero_keep_everything() {
         }
         let visible = disk.fingerprint();
         disk.power_loss(&mut ctx, Actor::RUN);
-        (visible == disk.fingerprint(), ctx.choices.take_recorded())
+        visible == disk.fingerprint()
     };
-    let mut overrides = Overrides::new();
-    // A choice set to 0 may lead to others: until there are none but zeros.
-    loop {
-        let (keeps_all, choices) = run(overrides.clone());
-        let open: Vec<ChoiceKey> = choices.iter().filter(|choice| choice.value != 0).map(|choice| choice.key).collect();
-        if open.is_empty() {
-            assert!(keeps_all);
-            break;
-        }
-        assert!(open.iter().all(|key| key.family == Family::Survive));
-        overrides.extend(open.into_iter().map(|key| (key, 0)));
+    assert!(!keeps_all(Overrides::new()), "this seed loses something");
+    let benign = BTreeSet::from([Family::Survive]);
+    assert!(keeps_all(Overrides { benign: benign.clone(), ..Overrides::new() }));
+    // The fate of the disk, then of the file: each by its own choices.
+    let each = ChoiceKey { family: Family::Survive, actor: Actor::RUN, n: 0 };
+    for of_file in 0..6 {
+        let file = ChoiceKey { family: Family::Survive, actor: Actor::RUN.child("file", 1), n: 0 };
+        let given = [(each, 3), (file, of_file)].into_iter().collect();
+        // Fate 1 of a file is to lose everything, whatever else is chosen.
+        assert_eq!(keeps_all(Overrides { benign: benign.clone(), given }), of_file != 1, "fate {of_file}");
     }
 }

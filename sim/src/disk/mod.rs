@@ -10,13 +10,13 @@
 //! * **[`Disk::kill`]** (a process dies) keeps what reads see. Its handles, regions and locks go.
 //! * **[`Disk::power_loss`]** keeps what completed syncs cover, and of the rest what the choices say:
 //!   * each 512-byte sector written since its last completed sync holds any version that it had since then, or the one
-//!     before ([`survive`]): by itself, together with its neighbours, by whole writes, or as of one moment;
+//!     before (`survive`): by itself, together with its neighbours, by whole writes, or as of one moment;
 //!   * a length is any that the file had since its last completed sync, apart from the data; what a kept length covers and
-//!     lost data leaves open reads as zeros, garbage, or the old bytes of reused space ([`reuse`]);
+//!     lost data leaves open reads as zeros, garbage, or the old bytes of reused space (`reuse`);
 //!   * a truncation that is kept takes the bytes behind it along, one that is lost brings none of what was written behind
 //!     it later;
 //!   * names made, removed or changed since the last completed sync of their directory are each there or not
-//!     ([`namespace`]); a directory that is lost takes along what is in it; an unlinked file may come back;
+//!     (`namespace`); a directory that is lost takes along what is in it; an unlinked file may come back;
 //!   * sectors are torn inside only where the profile says so ([`profile::CrashProfile`]).
 //! * **Faults** come by rate or are placed ([`fault`]); what a failed sync leaves behind is the profile's
 //!   [`profile::SyncFailure`]. Media faults and damage from outside are listed in [`Disk::damage`], so that an oracle can
@@ -33,7 +33,7 @@
 //! # Cost
 //!
 //! A write costs its bytes; a sync and a crash state cost what is dirty; pages are shared between a disk and its crash
-//! images. A zeroed range costs its present pages. The disk checks itself: see [`checksum`].
+//! images. A zeroed range costs its present pages. The disk checks itself: see `checksum`.
 
 mod checksum;
 mod crash;
