@@ -415,13 +415,15 @@ pub(super) struct FaultState {
     rules: Vec<(Rc<FaultRule>, u64)>,
     /// Nothing can strike.
     quiet: bool,
+    /// Something has, since the faults were set.
+    struck: bool,
 }
 
 impl FaultState {
     pub fn new(profile: &DiskProfile) -> Self {
         let rules: Vec<_> = profile.faults.iter().map(|rule| (Rc::new(rule.clone()), 0)).collect();
         let quiet = rules.is_empty() && profile.rates == FaultRates::default();
-        Self { rules, quiet }
+        Self { rules, quiet, struck: false }
     }
 }
 
@@ -482,7 +484,12 @@ impl Disk {
     /// Takes all placed faults away, and sets the rates.
     pub fn reset_faults(&mut self, rates: FaultRates) {
         Rc::make_mut(&mut self.profile).rates = rates;
-        self.faults = FaultState { rules: Vec::new(), quiet: rates == FaultRates::default() };
+        self.faults = FaultState { rules: Vec::new(), quiet: rates == FaultRates::default(), struck: false };
+    }
+
+    /// Whether a fault has struck since they were set.
+    pub fn has_failed(&self) -> bool {
+        self.faults.struck
     }
 
     /// Whether a fault strikes an operation on an open file.
@@ -536,6 +543,7 @@ impl Disk {
             Effect::Lose => 3,
             Effect::Misdirect => 4,
         };
+        self.faults.struck = true;
         self.note(ctx, actor, op::FAULT, [point as u64, by], Ok(result));
         Some(strike)
     }

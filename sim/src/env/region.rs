@@ -39,21 +39,20 @@ impl Drop for SimRegion {
 impl Region for SimRegion {
     fn copy_in(&self, offset: u64, bytes: &[u8]) {
         assert!(offset.checked_add(bytes.len() as u64).is_some_and(|end| end <= self.len), "the bytes fit the region");
-        // A process can be killed in the middle of a copy: part of it is there before the point at which that happens.
-        let before = match self.env.core.stop_is_next(self.env.process) {
-            Some(me) => {
+        // A process can be killed in the middle of a copy, which need not go from front to back: some range of it is there
+        // before the point at which that happens.
+        if let Some(me) = self.env.core.stop_is_next(self.env.process) {
+            let (from, to) = {
                 let mut core = self.env.core.get_mut();
                 let actor = core.actor_of(me);
                 let stream = core.ctx().stream(Family::Crash, actor);
-                core.ctx().below(stream, bytes.len() as u64 + 1) as usize
-            }
-            None => 0,
-        };
-        if self.env.core.running(self.env.process).is_some() {
-            self.write(offset, &bytes[..before]);
+                let to = core.ctx().range(stream, 0, bytes.len() as u64);
+                (core.ctx().range(stream, 0, to), to)
+            };
+            self.write(offset + from, &bytes[from as usize..to as usize]);
         }
         if self.env.core.point(self.env.process).is_some() {
-            self.write(offset + before as u64, &bytes[before..]);
+            self.write(offset, bytes);
         }
     }
 

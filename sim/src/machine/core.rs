@@ -60,6 +60,10 @@ impl ProcessId {
 
 pub(super) type Fiber = Coroutine<(), (), (), DefaultStack>;
 
+/// What giving way takes: a system call. If it took nothing, a thread that gives way until something happens would keep
+/// time from going on.
+const YIELD_NS: u64 = 500;
+
 /// What a blocked thread waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Blocked {
@@ -530,7 +534,7 @@ impl CoreRef {
 
     pub(crate) fn yield_now(&self, process: ProcessId) {
         if let Some(me) = self.point(process) {
-            self.0.borrow_mut().requeue(me);
+            self.0.borrow_mut().go_away(me, YIELD_NS);
             self.suspend(me);
         }
     }
@@ -716,6 +720,11 @@ impl Core {
             1 => self.profile.wake_ns,
             _ => self.ctx().range(stream, quantum_ns, 10 * quantum_ns),
         };
+        self.go_away(me, away_ns);
+    }
+
+    /// The running thread gives up its core and can run again after a while.
+    fn go_away(&mut self, me: ThreadId, away_ns: u64) {
         self.cores_free += 1;
         self.threads[me.index()].state = ThreadState::Waking;
         self.threads[me.index()].wait += 1;

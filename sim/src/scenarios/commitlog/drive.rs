@@ -88,6 +88,7 @@ impl Life {
             books: self.books.clone(),
             workload: workload.clone(),
             actor: *actor,
+            io_may_fail: self.io_may_fail,
         })
     }
 
@@ -98,6 +99,7 @@ impl Life {
                 if !self.io_may_fail {
                     self.books.find("opens-after-a-crash", error.to_string());
                 }
+                self.books.refused_to_open.with(|refused| *refused = true);
                 None
             }
         }
@@ -129,7 +131,8 @@ impl Life {
         match log.close() {
             Ok(()) => self.books.history.with(|history| history.close()),
             Err(error) if !self.io_may_fail => self.books.find("closes-cleanly", error.to_string()),
-            Err(_) => {}
+            // A store that did not close is one that crashed, on a disk that failed it.
+            Err(_) => self.books.history.with(|history| history.crash(Exposure::PowerLoss)),
         }
     }
 }
@@ -145,6 +148,8 @@ pub(super) struct Drive<'r> {
     pub(super) io_may_fail: bool,
     /// The size that a full disk is given back once the producers are done.
     pub(super) frees_to: Option<u64>,
+    /// How often a healthy disk may still give an error of before.
+    pub(super) late_errors: u64,
     stats: RunStats,
 }
 
@@ -171,6 +176,7 @@ impl<'r> Drive<'r> {
             excused: Excused::new(),
             io_may_fail: false,
             frees_to: None,
+            late_errors: 0,
             stats: RunStats::default(),
         })
     }
@@ -221,6 +227,9 @@ impl<'r> Drive<'r> {
             None => self.machine.kill(process),
             Some((exposure, _)) => {
                 self.stats.crashes += 1;
+                // A write or sync that failed took the kernel's own promise with it: a file system may drop what reads saw.
+                let exposure =
+                    if self.machine.with_disk(|disk, _| disk.has_failed()) { Exposure::PowerLoss } else { exposure };
                 self.books.history.with(|history| history.crash(exposure));
                 match exposure {
                     Exposure::PowerLoss => self.machine.power_loss(),
@@ -233,10 +242,18 @@ impl<'r> Drive<'r> {
 
     /// A life that only opens, reads and closes, on a healthy disk. False if something was found.
     pub(super) fn settle(&mut self, round: u64) -> bool {
-        let life = self.life(round, false);
-        let process = self.machine.start("store", move |env| life.live(&env));
-        self.run_to(None);
-        self.machine.kill(process);
+        // The kernel tells each file's failed writes once more to who opens it next, so that the store may well refuse to
+        // open a few times; then it opens.
+        for attempt in 0..=self.late_errors {
+            let life = Life { io_may_fail: attempt < self.late_errors, ..self.life(round, false) };
+            self.books.refused_to_open.with(|refused| *refused = false);
+            let process = self.machine.start("store", move |env| life.live(&env));
+            self.run_to(None);
+            self.machine.kill(process);
+            if !self.books.refused_to_open.with(|refused| *refused) {
+                break;
+            }
+        }
         self.holds()
     }
 
@@ -291,7 +308,7 @@ impl<'r> Drive<'r> {
         let mut history = self.books.history.with(|history| history.clone());
         history.crash(Exposure::PowerLoss);
         let findings: Shared<Vec<Finding>> = Shared::default();
-        let books = Books { history: Shared::new(history), findings: findings.clone() };
+        let books = Books { history: Shared::new(history), findings: findings.clone(), ..Books::default() };
         let life = Life { books, producers: Vec::new(), ..self.life(0, false) };
         let (profile, policy, limits) = (Rc::clone(&self.setup.profile), self.setup.policy, self.request.limits);
         self.machine.with_context(|mut context| {

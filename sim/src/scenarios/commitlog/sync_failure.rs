@@ -17,6 +17,7 @@ pub(super) fn run(request: &RunRequest) -> Result<RunOutcome, ParameterError> {
         write_error_ppm: failure.write_error_ppm,
         ..FaultRates::default()
     });
+    drive.late_errors = 8;
     for round in 0..rounds {
         drive.machine.with_disk(|disk, _| disk.reset_faults(rates));
         drive.io_may_fail = true;

@@ -28,6 +28,8 @@ pub(super) const ID: &str = "ID";
 pub(super) struct Books {
     pub(super) history: Shared<History>,
     pub(super) findings: Shared<Vec<Finding>>,
+    /// Whether the last life ended because the store did not open.
+    pub(super) refused_to_open: Shared<bool>,
 }
 
 impl Books {
@@ -43,6 +45,8 @@ pub(super) struct Producer {
     pub(super) books: Books,
     pub(super) workload: Workload,
     pub(super) actor: Actor,
+    /// Whether the disk may take back what only the kernel had.
+    pub(super) io_may_fail: bool,
 }
 
 struct Draft {
@@ -193,8 +197,8 @@ impl Producer {
         let Some((id, appended)) = last else { return };
         let told = self.books.history.with(|history| history.appends[id.0 as usize].told);
         let visible = match self.log.options().flush_disk_type {
-            FlushDiskType::SyncFlush => Level::Durable,
-            FlushDiskType::AsyncFlush => Level::Written,
+            FlushDiskType::AsyncFlush if !self.io_may_fail => Level::Written,
+            FlushDiskType::AsyncFlush | FlushDiskType::SyncFlush => Level::Durable,
         };
         let Told::Acknowledged(level, place) = told else { return };
         if level < visible {
