@@ -437,6 +437,9 @@ impl CoreRef {
         if core.threads[me.index()].until_preempt == 0 {
             core.preempt(me);
         }
+        if core.threads[me.index()].state == ThreadState::OnCore && core.priority_changes(me) {
+            core.requeue(me);
+        }
         if core.operations >= core.stop_at {
             core.stop_at = u64::MAX;
             core.stopping = true;
@@ -446,9 +449,6 @@ impl CoreRef {
                 // It goes on first when the run does: being stopped changes nothing.
                 core.charged = Some(me);
             }
-        }
-        if core.threads[me.index()].state == ThreadState::OnCore && core.priority_changes(me) {
-            core.requeue(me);
         }
         let stays = core.threads[me.index()].state == ThreadState::OnCore && !core.stopping;
         drop(core);

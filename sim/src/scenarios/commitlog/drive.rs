@@ -118,7 +118,8 @@ impl Life {
 
     fn judge_view(&self, view: &View) -> bool {
         let findings = self.books.history.with(|history| {
-            let findings = judge(history, view, &self.excused);
+            let is_covered = self.options.force_verify_prop_crc;
+            let findings = judge(history, view, &self.excused, is_covered);
             history.recovered(&view.positions());
             findings
         });

@@ -179,6 +179,7 @@ impl Setup {
             flush_disk_type: if flips & 1 == 0 { FlushDiskType::SyncFlush } else { FlushDiskType::AsyncFlush },
             written_by: if flips & 2 == 0 { WrittenBy::Write } else { WrittenBy::Region },
             enabled_append_prop_crc: flips & 4 != 0,
+            force_verify_prop_crc: flips & 4 != 0,
             flush_interval_commit_log: 1 << context.below(stream, 6),
             max_check_reuse_buffer: 512 << context.below(stream, 4),
             planted,
