@@ -68,7 +68,7 @@ use self::handle::Handles;
 use self::inode::{Inode, Node};
 use self::lock::Locks;
 use self::namespace::{DirState, NameUnit};
-use self::page::{PAGE, page_count};
+use self::page::PAGE;
 use self::region::Regions;
 use self::reuse::Reuse;
 use crate::choices::Actor;
