@@ -2,7 +2,8 @@
 //! same run: a copy of the same bytes in memory, one positioned write a record, and one write and sync of a batch into a
 //! file that was filled with zeros and synced.
 //!
-//! A store is opened anew after a quarter of its only segment, outside of the measured time, so that no roll is measured.
+//! One iteration is a block of messages, so that starting the producers weighs little. A store is opened anew before its
+//! segment is half full, outside of the measured time, so that no roll is measured.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a bench has its own threads, files and clock")]
 
 use std::fs::File;
@@ -11,7 +12,8 @@ use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
 use criterion::{
-    BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main, measurement::WallTime,
+    BenchmarkGroup, BenchmarkId, Criterion, SamplingMode, Throughput, criterion_group, criterion_main,
+    measurement::WallTime,
 };
 use stormlog::codec::{Host, MessageRef, PropertiesRef, RecordHeader, SysFlag};
 use stormlog::commitlog::{CommitLog, CommitLogOptions, FlushDiskType};
@@ -19,7 +21,7 @@ use stormlog::env::real::RealEnv;
 use stormlog::log::{Level, WrittenBy};
 
 const BODIES: [usize; 3] = [128, 1024, 2048];
-const SEGMENT: u64 = 1 << 30;
+const SEGMENT: u64 = 512 << 20;
 const OVERHEAD: usize = 150;
 
 fn header() -> RecordHeader<'static> {
@@ -44,7 +46,7 @@ fn options(level: Level, written_by: WrittenBy) -> CommitLogOptions {
     CommitLogOptions { mapped_file_size_commit_log: SEGMENT, flush_disk_type, written_by, ..Default::default() }
 }
 
-/// A store that is thrown away when a quarter of its segment is full.
+/// A store that is thrown away when most of the first half of its segment is full: the second half has the next one made.
 struct Stores {
     level: Level,
     written_by: WrittenBy,
@@ -53,29 +55,16 @@ struct Stores {
 
 impl Stores {
     fn new(level: Level, written_by: WrittenBy) -> Self {
-        Self { level, written_by, open: None }
+        let mut stores = Self { level, written_by, open: None };
+        stores.with_room(0);
+        stores
     }
 
-    /// Time for `count` messages from `producers` threads.
-    fn append(&mut self, producers: u64, body: &[u8], count: u64) -> Duration {
-        let per_store = (SEGMENT / 4 / (body.len() + OVERHEAD) as u64).max(producers);
-        let (mut left, mut total) = (count, Duration::ZERO);
-        while left > 0 {
-            let level = self.level;
-            let store = self.store();
-            let room = (SEGMENT / 4).saturating_sub(store.end()) / (body.len() + OVERHEAD) as u64;
-            if room < producers {
-                self.open = None;
-                continue;
-            }
-            let now = left.min(room).min(per_store);
-            total += run(store, level, producers, body, now);
-            left -= now;
+    /// A store that takes `bytes` more.
+    fn with_room(&mut self, bytes: u64) -> &CommitLog<RealEnv> {
+        if self.open.as_ref().is_some_and(|(_, store)| store.end() + bytes > SEGMENT * 3 / 8) {
+            self.open = None;
         }
-        total
-    }
-
-    fn store(&mut self) -> &CommitLog<RealEnv> {
         let (level, written_by) = (self.level, self.written_by);
         let open = self.open.get_or_insert_with(|| {
             let root = tempfile::tempdir().expect("a directory");
@@ -114,7 +103,11 @@ fn run(store: &CommitLog<RealEnv>, level: Level, producers: u64, body: &[u8], co
 
 fn group<'c>(criterion: &'c mut Criterion, name: &str, body: usize) -> BenchmarkGroup<'c, WallTime> {
     let mut group = criterion.benchmark_group(format!("{name}/{body}"));
-    group.sample_size(10).warm_up_time(Duration::from_millis(500)).measurement_time(Duration::from_secs(3));
+    group
+        .sample_size(10)
+        .sampling_mode(SamplingMode::Flat)
+        .warm_up_time(Duration::from_millis(500))
+        .measurement_time(Duration::from_secs(3));
     group.throughput(Throughput::Elements(1));
     group
 }
@@ -167,16 +160,21 @@ fn appends(criterion: &mut Criterion) {
     for len in BODIES {
         let body = body(len);
         let mut group = group(criterion, "append", len);
-        for (name, level, written_by, producers) in [
-            ("staged", Level::Staged, WrittenBy::Region, &[1, 4][..]),
-            ("written_region", Level::Written, WrittenBy::Region, &[1, 4]),
-            ("written_write", Level::Written, WrittenBy::Write, &[1, 4]),
-            ("durable", Level::Durable, WrittenBy::Write, &[1, 4, 32]),
+        for (name, level, written_by, producers, block) in [
+            ("staged", Level::Staged, WrittenBy::Region, &[1, 4][..], 20_000),
+            ("written_region", Level::Written, WrittenBy::Region, &[1, 4], 20_000),
+            ("written_write", Level::Written, WrittenBy::Write, &[1, 4], 20_000),
+            ("durable", Level::Durable, WrittenBy::Write, &[1, 4, 32], 200),
         ] {
             for producers in producers {
+                let count = if level == Level::Durable { block * producers } else { block };
                 let mut stores = Stores::new(level, written_by);
+                group.throughput(Throughput::Elements(count));
                 group.bench_function(BenchmarkId::new(name, producers), |bench| {
-                    bench.iter_custom(|count| stores.append(*producers, &body, count));
+                    bench.iter_custom(|blocks| {
+                        let bytes = count * (len + OVERHEAD) as u64;
+                        (0..blocks).map(|_| run(stores.with_room(bytes), level, *producers, &body, count)).sum()
+                    });
                 });
             }
         }

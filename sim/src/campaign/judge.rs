@@ -1,7 +1,7 @@
 //! Runs one job in this process and judges it.
 //!
 //! Model: the scenario's oracles judge what happened in the simulation; here is judged what the run did to its host:
-//! panics outside of simulated threads, and the [`Limits`](crate::limits::Limits). A run that aborts or never ends
+//! panics outside of simulated threads, and the [`Limits`]. A run that aborts or never ends
 //! takes its process along: that is for [`super::process`] to see.
 
 use std::panic::AssertUnwindSafe;

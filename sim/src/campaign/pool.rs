@@ -1,7 +1,7 @@
 //! Many seeds over several worker processes.
 //!
-//! Model: each worker holds at most two orders of consecutive seeds, sized to take about [`ORDER_TIME`], and answers
-//! seed by seed. A worker that ends, or answers nothing for the pool's patience, is a finding of the seed it was at; it
+//! Model: each worker holds at most two orders of consecutive seeds, sized to take some 50 ms, and answers seed by
+//! seed. A worker that ends, or answers nothing for the pool's patience, is a finding of the seed it was at; it
 //! is replaced, and the rest of its orders is handed out again. Answers are passed on in the order of their seeds, so
 //! that a campaign tells the same story whatever the number of workers.
 //!

@@ -11,7 +11,7 @@ use super::fuzz::jobs;
 use super::interrupt::Interrupt;
 use super::progress::Progress;
 use super::{Exit, Failure, Shell, replay_command, report};
-use crate::campaign::hunt::{Control, Hunt, Row};
+use crate::campaign::hunt::{Caught, Control, Hunt, Row};
 
 const SHRINK_TIME: Duration = Duration::from_secs(10);
 
@@ -67,6 +67,9 @@ pub fn hunt(shell: &mut Shell, args: &HuntArgs) -> Result<Exit, Failure> {
             break;
         }
     }
+    if args.format == Format::Text && shell.out.is_wide() {
+        shell.out.line(&format!("{:<24} {:>7} {:>9} {:>11}  caught by", "fault", "seeds", "seconds", "ops/choices"))?;
+    }
     for fault in Fault::ALL {
         if interrupted {
             break;
@@ -98,7 +101,9 @@ pub fn hunt(shell: &mut Shell, args: &HuntArgs) -> Result<Exit, Failure> {
         Format::Text => {
             let cut = if interrupted { ", interrupted" } else { "" };
             let total = Fault::ALL.len();
-            shell.out.line(&format!("{caught} of {total} planted faults caught{cut}"))?;
+            let saved = args.save.display();
+            let text = format!("{caught} of {total} planted faults caught{cut}; their cases are in {saved}");
+            shell.out.wrapped("", &text, 2)?;
         }
     }
     Ok(Exit::of(!well))
@@ -127,19 +132,33 @@ fn tell_control(shell: &mut Shell, format: Format, control: &Control) -> Result<
 fn tell_row(shell: &mut Shell, format: Format, row: &Row) -> Result<(), Failure> {
     let Row { fault, caught, seeds, seconds } = row;
     let replay = caught.as_ref().map(|caught| replay_command::replay(shell, &caught.case));
+    let out = &mut shell.out;
     match (format, caught, &replay) {
-        (Format::Json, ..) => shell.out.json(&Line { kind: "fault", of: row, replay })?,
+        (Format::Json, ..) => out.json(&Line { kind: "fault", of: row, replay })?,
+        (Format::Text, Some(caught), _) if out.is_wide() => {
+            let Caught { scenario, oracle, left, .. } = caught;
+            let left = left.map_or_else(|| "?".to_owned(), |left| format!("{}/{}", left.operations, left.choices));
+            out.line(&table_line(fault, &seeds.to_string(), *seconds, &left, &format!("{oracle} in {scenario}")))?;
+        }
+        (Format::Text, None, _) if out.is_wide() => {
+            out.line(&table_line(fault, &seeds.to_string(), *seconds, "-", "NOT CAUGHT"))?;
+        }
         (Format::Text, Some(caught), Some(replay)) => {
-            shell.out.line(fault)?;
-            shell.out.field("caught by", &format!("{} in {}", caught.oracle, caught.scenario))?;
-            shell.out.field("needed", &format!("{seeds} seeds, {seconds:.2} s"))?;
-            shell.out.field("shrunk to", &report::left(caught.left))?;
-            shell.out.command("replay", replay)?;
+            out.line(fault)?;
+            out.field("caught by", &format!("{} in {}", caught.oracle, caught.scenario))?;
+            out.field("needed", &format!("{seeds} seeds, {seconds:.2} s"))?;
+            out.field("shrunk to", &report::left(caught.left))?;
+            out.command("replay", replay)?;
         }
         (Format::Text, ..) => {
-            shell.out.line(fault)?;
-            shell.out.field("NOT CAUGHT", &format!("in {seeds} seeds, {seconds:.2} s"))?;
+            out.line(fault)?;
+            out.field("NOT CAUGHT", &format!("in {seeds} seeds, {seconds:.2} s"))?;
         }
     }
     Ok(shell.out.flush()?)
+}
+
+/// A line of the table; what is left is operations/choices.
+fn table_line(fault: &str, seeds: &str, seconds: f64, left: &str, caught_by: &str) -> String {
+    format!("{fault:<24} {seeds:>7} {seconds:>9.2} {left:>11}  {caught_by}")
 }

@@ -7,6 +7,9 @@ use serde::Serialize;
 /// Width where there is no terminal to ask.
 const WIDTH_ELSEWHERE: usize = 100;
 
+/// Width from which on tables are written as such.
+const TABLE_WIDTH: usize = 96;
+
 /// Where results go.
 pub struct Out {
     to: BufWriter<Stdout>,
@@ -24,6 +27,11 @@ impl Out {
     /// Whether the reader has gone: there is no point in going on for its sake.
     pub fn is_closed(&self) -> bool {
         self.closed
+    }
+
+    /// Whether a table of six columns fits.
+    pub fn is_wide(&self) -> bool {
+        self.width >= TABLE_WIDTH
     }
 
     /// Writes a line as it is.

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use super::file::FileState;
 use super::inode::{Inode, InodeId, Node, ROOT};
 use super::namespace::{DirState, NameUnit, closed_under_order};
+use super::page::page_count;
 use super::pick::{Drawn, Picks};
 use super::profile::NameOrder;
 use super::survive::{Scope, survive};
@@ -58,9 +59,7 @@ impl Disk {
         state.settle_dir(self, ROOT, ROOT, &mut names);
         for index in 0..state.inodes.len() {
             let id = InodeId(index as u32);
-            if let (Some(Inode { node: Node::File(_), .. }), Some(Inode { node: Node::File(file), .. })) =
-                (&state.inodes[index], &self.inodes[index])
-            {
+            if let (Some(_), Some(Inode { node: Node::File(file), .. })) = (&state.inodes[index], &self.inodes[index]) {
                 let floor = floors.get(&id).copied().unwrap_or(0);
                 if !file.log.is_empty() {
                     picks.turn_to("file", u64::from(id.0));
@@ -69,7 +68,7 @@ impl Disk {
                 let grown_back = image.len > file.visible.len;
                 let mut blocks = file.blocks.clone();
                 if grown_back {
-                    blocks.add(0..super::page_count(image.len));
+                    blocks.add(0..page_count(image.len));
                 }
                 let mut settled = FileState::settled(image, blocks);
                 settled.bad_sectors.clone_from(&file.bad_sectors);

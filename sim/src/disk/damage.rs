@@ -4,10 +4,9 @@
 //! it is read. Every case is listed, so that an oracle can excuse exactly those bytes. Not modelled: damage of names and of
 //! lengths by the medium; stale and duplicated writes.
 
-use super::file::{Change, ChangeKind};
-use super::file::{FileState, Touched, apply};
+use super::file::{Change, ChangeKind, FileState, Touched, apply};
 use super::inode::{InodeId, Node, ROOT};
-use super::page::{SECTOR, SECTORS};
+use super::page::{FILE_LEN_MAX, SECTOR, SECTORS, page_count};
 use super::pick::per_million;
 use super::{Disk, Errno, checksum, op};
 use crate::choices::{Actor, Family};
@@ -140,7 +139,7 @@ impl Disk {
     /// Somebody cuts or extends a file, durably.
     pub fn damage_len(&mut self, ctx: &mut Context, path: &str, len: u64) -> Result<(), Errno> {
         let id = self.find_file(path)?;
-        if len > super::page::FILE_LEN_MAX {
+        if len > FILE_LEN_MAX {
             return Err(Errno::EFBIG);
         }
         let before = self.file(id).visible.len;
@@ -171,7 +170,7 @@ impl Disk {
         }
         let before = self.file(id).visible.len;
         self.change_len(ctx, id, 0);
-        self.take_blocks(id, 0..super::page_count(bytes.len() as u64));
+        self.take_blocks(id, 0..page_count(bytes.len() as u64));
         self.seq += 1;
         let upto = self.seq;
         let file = self.file_mut(id);

@@ -1,7 +1,6 @@
 //! What a power loss keeps of one file.
 //!
-//! Model: the log of unsynced changes is numbered 1 to n, 0 being the durable state; a *moment* is such a number. The
-//! length is that of some moment. Each sector holds its version of some moment, which the length's moment bounds only
+//! Model: the length is that of some moment ([`super::history`]). Each sector holds its version of some moment, which the length's moment bounds only
 //! where a truncation lies between: a kept truncation took what was behind it, a lost one never made room for what was
 //! written behind it later. A profile may also bound it from below ([`super::profile::LengthOrder`], [`super::profile::RenameOrder`]).
 //!
@@ -10,7 +9,8 @@
 //! than here.
 
 use super::checksum;
-use super::file::{Change, ChangeKind, FileState, Image, Touched, ZERO_RANGE_LARGE};
+use super::file::{Change, ChangeKind, FileState, Image, Touched, apply};
+use super::history::{History, LargeZero, Length};
 use super::page::{FILE_LEN_MAX, PAGE, SECTOR, SECTORS};
 use super::pick::Picks;
 use super::profile::{DiskProfile, GrowthFill, LengthOrder};
@@ -87,74 +87,6 @@ impl Fate {
             _ => lengths.len() - 1 - picks.below((lengths.len() - first) as u64) as usize,
         };
         lengths[chosen]
-    }
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Length {
-    moment: usize,
-    len: u64,
-}
-
-/// A zeroed range too large to look at sector by sector: whole sectors only.
-#[derive(Debug, Clone, Copy)]
-struct LargeZero {
-    moment: usize,
-    first: u64,
-    end: u64,
-}
-
-/// A log sorted by what it changed.
-struct History {
-    /// Every length since the durable one, which comes first.
-    lengths: Vec<Length>,
-    /// Truncations: what is behind the length went.
-    cuts: Vec<Length>,
-    large_zeros: Vec<LargeZero>,
-    /// Sectors and the moments that changed them, sorted.
-    changes: Vec<(u64, usize)>,
-}
-
-impl History {
-    fn of(file: &FileState) -> Self {
-        let mut history = History {
-            lengths: vec![Length { moment: 0, len: file.durable.len }],
-            cuts: Vec::new(),
-            large_zeros: Vec::new(),
-            changes: Vec::new(),
-        };
-        let mut len = file.durable.len;
-        for (index, change) in file.log.iter().enumerate() {
-            let moment = index + 1;
-            let after = change.len_after(len);
-            if after < len {
-                history.cuts.push(Length { moment, len: after });
-                if !after.is_multiple_of(SECTOR as u64) {
-                    history.changes.push((after / SECTOR as u64, moment));
-                }
-            }
-            if after != len {
-                history.lengths.push(Length { moment, len: after });
-            }
-            len = after;
-            history.note_sectors(change, moment);
-        }
-        history.changes.sort_unstable();
-        history
-    }
-
-    fn note_sectors(&mut self, change: &Change, moment: usize) {
-        if change.len == 0 || matches!(change.kind, ChangeKind::Grow | ChangeKind::SetLen) {
-            return;
-        }
-        let (first, end) = (change.offset / SECTOR as u64, change.end().div_ceil(SECTOR as u64));
-        if change.kind != ChangeKind::Zero || change.len <= ZERO_RANGE_LARGE {
-            self.changes.extend((first..end).map(|sector| (sector, moment)));
-            return;
-        }
-        let whole = change.offset.div_ceil(SECTOR as u64)..change.end() / SECTOR as u64;
-        self.changes.extend((first..whole.start).chain(whole.end..end).map(|sector| (sector, moment)));
-        self.large_zeros.push(LargeZero { moment, first: whole.start, end: whole.end });
     }
 }
 
@@ -474,7 +406,7 @@ fn zero_sectors(first: u64, end: u64, image: &mut Image, touched: &mut Touched) 
     let (first, end) = (first * SECTOR as u64, end * SECTOR as u64);
     let change = Change { seq: 0, offset: first, len: end - first, kind: ChangeKind::Zero };
     let len = image.len;
-    super::file::apply(&change, &[], image, touched);
+    apply(&change, &[], image, touched);
     image.len = len;
     debug_assert!(first.is_multiple_of(SECTOR as u64) && PAGE.is_multiple_of(SECTOR), "whole sectors");
 }

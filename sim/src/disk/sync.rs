@@ -10,7 +10,7 @@
 use super::damage::{Damage, DamageKind};
 use super::errno::Errno;
 use super::fault::{Effect, FaultPoint, Strike};
-use super::file::{Change, ChangeKind, FileState, Touched, apply};
+use super::file::{Change, ChangeKind, FileState, Touched, Writeback, apply};
 use super::handle::Handle;
 use super::inode::{Inode, InodeId, Node};
 use super::page::{SECTOR, SECTORS, page_count};
@@ -178,7 +178,7 @@ impl Disk {
         }
         self.used_blocks -= before - self.file(id).blocks.count();
         let file = self.file_mut(id);
-        file.writeback = super::file::Writeback { errors: file.writeback.errors + 1, told: false };
+        file.writeback = Writeback { errors: file.writeback.errors + 1, told: false };
         if failure == SyncFailure::Ext4Data {
             self.tell_damage(ctx, ticket, DamageKind::LyingSync, None);
             return Ok(());
@@ -208,8 +208,7 @@ impl Disk {
     fn lose_write(&mut self, ctx: &mut Context, actor: Actor, ticket: &SyncTicket) {
         let Some(index) = self.pick_write(ctx, actor, ticket) else { return };
         let lost = self.file(ticket.inode).log[index];
-        let sectors = lost.offset / SECTOR as u64..lost.end().div_ceil(SECTOR as u64);
-        self.file_mut(ticket.inode).settle(ticket.upto, true, &mut |sector| !sectors.contains(&sector));
+        self.lose_sectors_of(ticket, &lost);
         self.tell_damage(ctx, ticket, DamageKind::LostWrite, Some((lost.offset, lost.len)));
     }
 
@@ -226,13 +225,13 @@ impl Disk {
         } else {
             file.log[other].offset
         };
-        self.lose_write_at(ticket, &strayed);
+        self.lose_sectors_of(ticket, &strayed);
         self.tell_damage(ctx, ticket, DamageKind::MisdirectedWrite, Some((strayed.offset, strayed.len)));
         let landed = self.file_mut(ticket.inode).overwrite_durable(target, &bytes);
         self.tell_damage(ctx, ticket, DamageKind::MisdirectedWrite, Some((target, landed)));
     }
 
-    fn lose_write_at(&mut self, ticket: &SyncTicket, lost: &Change) {
+    fn lose_sectors_of(&mut self, ticket: &SyncTicket, lost: &Change) {
         let sectors = lost.offset / SECTOR as u64..lost.end().div_ceil(SECTOR as u64);
         self.file_mut(ticket.inode).settle(ticket.upto, true, &mut |sector| !sectors.contains(&sector));
     }
