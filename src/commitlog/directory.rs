@@ -41,8 +41,9 @@ impl Directory {
         }
     }
 
-    /// Makes what is missing of the root and the segments' directory. The root's name is durable after this, whoever
-    /// made it; names in it are with [`Directory::mark_open`].
+    /// Makes what is missing of the root and the segments' directory. The root's name and the segments' are durable after
+    /// this, whoever made them: a killed process may have left names that no sync covers. Other names in the root are with
+    /// [`Directory::mark_open`].
     pub fn make<E: Env>(&self, env: &E) -> Result<(), IoFailure> {
         make_dir(env, &self.root)?;
         match self.root.parent() {
@@ -50,7 +51,8 @@ impl Directory {
             Some(_) => sync_dir(env, Path::new("."))?,
             None => {}
         }
-        make_dir(env, &self.commitlog)
+        make_dir(env, &self.commitlog)?;
+        sync_dir(env, &self.commitlog)
     }
 
     /// Leaves the marker that only a clean stop removes, durably. That it is there is all that counts: a full disk may

@@ -16,6 +16,8 @@ const SLOT_STRIDE: u64 = 4096;
 const SLOT_BYTES: usize = 44;
 const CRC_AT: usize = SLOT_BYTES - 4;
 const FILE_BYTES: u64 = 2 * SLOT_STRIDE;
+const CLOSED: u64 = 1;
+const SELF_CHECKED: u64 = 2;
 
 /// What a mark says.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -26,6 +28,8 @@ pub struct Marked {
     pub durable_end: u64,
     /// Whether that is all there is, because the log was closed cleanly.
     pub is_closed: bool,
+    /// Whether every record from `durable_end` on carries a check of all its bytes, so that one without is a torn one.
+    pub is_self_checked: bool,
 }
 
 /// The mark of an open log.
@@ -101,7 +105,8 @@ impl<E: Env> DurableMark<E> {
 
 fn encode(sequence: u64, marked: Marked) -> [u8; SLOT_BYTES] {
     let mut slot = [0; SLOT_BYTES];
-    let words = [MAGIC, sequence, marked.begin, marked.durable_end, u64::from(marked.is_closed)];
+    let flags = u64::from(marked.is_closed) * CLOSED | u64::from(marked.is_self_checked) * SELF_CHECKED;
+    let words = [MAGIC, sequence, marked.begin, marked.durable_end, flags];
     for (place, word) in slot.chunks_exact_mut(8).zip(words) {
         place.copy_from_slice(&word.to_be_bytes());
     }
@@ -113,7 +118,9 @@ fn encode(sequence: u64, marked: Marked) -> [u8; SLOT_BYTES] {
 fn decode(slot: &[u8; SLOT_BYTES]) -> Option<(u64, Marked)> {
     let word = |n: usize| u64::from_be_bytes(slot[n * 8..n * 8 + 8].try_into().expect("eight bytes"));
     let crc = u32::from_be_bytes(slot[CRC_AT..].try_into().expect("four bytes"));
-    let marked = Marked { begin: word(2), durable_end: word(3), is_closed: word(4) != 0 };
+    let flag = |flag: u64| word(4) & flag != 0;
+    let marked =
+        Marked { begin: word(2), durable_end: word(3), is_closed: flag(CLOSED), is_self_checked: flag(SELF_CHECKED) };
     (word(0) == MAGIC && crc == crc32fast::hash(&slot[..CRC_AT])).then_some((word(1), marked))
 }
 
@@ -123,7 +130,7 @@ mod tests {
 
     #[test]
     fn a_slot_reads_back_and_no_changed_bit_passes() {
-        let marked = Marked { begin: 4096, durable_end: 0x0102_0304, is_closed: true };
+        let marked = Marked { begin: 4096, durable_end: 0x0102_0304, is_closed: true, is_self_checked: true };
         let slot = encode(7, marked);
         assert_eq!(decode(&slot), Some((7, marked)));
         for bit in 0..SLOT_BYTES * 8 {

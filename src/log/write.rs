@@ -110,12 +110,13 @@ impl<E: Env, L: Layout> Shared<E, L> {
                 return Ok(());
             }
         }
+        // In this order: what is durable is written.
+        self.written_end.store(begin, Release);
         self.durable_end.fetch_max(begin, AcqRel);
         if let Err(failure) = mark.advance(begin).and_then(|()| mark.sync()) {
             self.stop(failure);
             return Ok(());
         }
-        self.written_end.store(begin, Release);
         let mut staging = self.staging.lock();
         if staging.refusing.is_none() {
             staging.window = window;

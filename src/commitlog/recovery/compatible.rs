@@ -58,7 +58,8 @@ pub(super) fn recover<E: Env>(
         Some(mark) => mark,
         None => DurableMark::create(env, &directory.durable)?,
     };
-    mark.write(Marked { begin, durable_end: end, is_closed: false })?;
+    let is_self_checked = options.enabled_append_prop_crc;
+    mark.write(Marked { begin, durable_end: end, is_closed: false, is_self_checked })?;
     mark.sync()?;
     directory.mark_open(env)?;
     let report = RecoveryReport {

@@ -3,6 +3,8 @@
 
 use std::ops::ControlFlow;
 
+use crate::codec::properties::name;
+use crate::codec::{PropertyCrc, RecordView, Rejection};
 use crate::env::{Env, Step};
 use crate::log::{DurableMark, Marked, Segment};
 use crate::planted;
@@ -40,8 +42,15 @@ pub(super) fn recover<E: Env>(
     let was_closed = was_closed && marked.is_none_or(|marked| marked.is_closed);
     let begin = begin_of(&segments, marked);
     let proved = prove(&segments, begin, marked);
-    let mut walker = Walker::new(&segments, options.scan_options(options.recovery_check()));
-    let scan = scan(env, &mut walker, begin, proved.bound, options);
+    // What the last life wrote behind the mark carries property CRCs, or it does not: the mark knows, the options of today
+    // do not.
+    let self_checked_from = marked.filter(|marked| marked.is_self_checked).map(|marked| marked.durable_end);
+    let mut check = options.recovery_check();
+    if self_checked_from.is_some() {
+        check.property_crc = PropertyCrc::WherePresent;
+    }
+    let mut walker = Walker::new(&segments, options.scan_options(check));
+    let scan = scan(env, &mut walker, begin, proved.bound, self_checked_from, options);
     let Scan { tail, records, holes, end, flaw, .. } = scan;
     let first_bad = holes.first().map_or(end, |hole| hole.begin);
 
@@ -85,7 +94,8 @@ pub(super) fn recover<E: Env>(
         Some(mark) => mark,
         None => DurableMark::create(env, &directory.durable)?,
     };
-    mark.write(Marked { begin, durable_end: end, is_closed: false })?;
+    let is_self_checked = options.enabled_append_prop_crc;
+    mark.write(Marked { begin, durable_end: end, is_closed: false, is_self_checked })?;
     mark.sync()?;
     if !is_ours {
         sync_dir(env, &directory.root)?;
@@ -133,7 +143,14 @@ fn prove<E: Env>(segments: &[Segment<E>], begin: u64, marked: Option<Marked>) ->
         .fold(nothing, |best, next| if next.bound > best.bound { next } else { best })
 }
 
-fn scan<E: Env>(env: &E, walker: &mut Walker<'_, E>, begin: u64, bound: u64, options: &CommitLogOptions) -> Scan {
+fn scan<E: Env>(
+    env: &E,
+    walker: &mut Walker<'_, E>,
+    begin: u64,
+    bound: u64,
+    self_checked_from: Option<u64>,
+    options: &CommitLogOptions,
+) -> Scan {
     let mut scan = Scan {
         tail: QueueOffsets::default(),
         records: 0,
@@ -149,12 +166,19 @@ fn scan<E: Env>(env: &E, walker: &mut Walker<'_, E>, begin: u64, bound: u64, opt
             Some(segment) => {
                 let Scan { tail, records, last_record, end, .. } = &mut scan;
                 let before = *records;
+                let mut unchecked = None;
                 let (position, ended) = walker.walk(segment, *end, segment.limit, |record| {
+                    let at = record.physical_offset() as u64;
+                    if self_checked_from.is_some_and(|from| from <= at) && !has_property_crc(record) {
+                        unchecked = Some(at);
+                        return ControlFlow::Break(());
+                    }
                     tail.observe(record);
                     *records += 1;
-                    *last_record = record.physical_offset() as u64;
+                    *last_record = at;
                     ControlFlow::Continue(())
                 });
+                let position = unchecked.unwrap_or(position);
                 env.charge(Step::CheckRecord, *records - before);
                 env.charge(Step::CopyByte, position - *end);
                 match ended {
@@ -163,7 +187,7 @@ fn scan<E: Env>(env: &E, walker: &mut Walker<'_, E>, begin: u64, bound: u64, opt
                         continue;
                     }
                     Ended::Bad(flaw) => (flaw, position),
-                    Ended::Stopped => unreachable!("the visitor goes on"),
+                    Ended::Stopped => (Flaw::Rejected(Rejection::PropertyCrcMissing), position),
                 }
             }
         };
@@ -188,6 +212,11 @@ fn scan<E: Env>(env: &E, walker: &mut Walker<'_, E>, begin: u64, bound: u64, opt
         scan.holes.push(Hole { begin: position, end, flaw, unproved_records });
         scan.end = end;
     }
+}
+
+/// Whether a record carries a CRC of itself. One whose last bytes were torn off does not.
+fn has_property_crc(record: &RecordView<'_>) -> bool {
+    record.properties().get(name::CRC32).is_some()
 }
 
 /// What is behind the end of the log, in its segment; `None` if nothing is.

@@ -9,7 +9,7 @@
 use std::ops::ControlFlow;
 
 use crate::codec::scan::ScanError;
-use crate::codec::{Magic, Outcome, RecordScanner, RecordView, SMALLEST_RECORD_LEN, ScanOptions};
+use crate::codec::{Magic, Outcome, RecordScanner, RecordView, SMALLEST_RECORD_LEN, ScanOptions, SysFlag, body_len_at};
 use crate::env::{Env, File};
 use crate::log::Segment;
 
@@ -88,11 +88,13 @@ impl<'s, E: Env> Walker<'s, E> {
     /// whole records in between that nothing vouches for.
     pub fn resume(&mut self, position: u64, bound: u64) -> (u64, u64) {
         let mut unproved = 0;
-        if let Some(next) = self.framed_end(position)
+        let framed_end = self.framed_end(position);
+        if let Some(next) = framed_end.filter(|next| self.lengths_add_up(position, next - position))
             && let Chain::Reaches = self.chain(next, bound)
         {
             return (next, unproved);
         }
+        // The total size is not to be trusted where the lengths inside say something else: it may hide whole records.
         let mut from = position + 1;
         while let Some((candidate, _)) = self.find_record(from, bound) {
             match self.chain(candidate, bound) {
@@ -103,7 +105,35 @@ impl<'s, E: Env> Walker<'s, E> {
                 }
             }
         }
-        (bound, unproved)
+        match framed_end {
+            Some(next) if matches!(self.chain(next, bound), Chain::Reaches) => (next, unproved),
+            _ => (bound, unproved),
+        }
+    }
+
+    /// Whether the lengths inside of the record at `position` make up its `len` bytes.
+    fn lengths_add_up(&self, position: u64, len: u64) -> bool {
+        let Some(segment) = self.segment_at(position) else { return false };
+        let number = |at: u64, width: usize| {
+            let mut bytes = [0; 4];
+            // A length of before may point anywhere.
+            (at.checked_add(width as u64)? <= len).then_some(())?;
+            segment.read(position + at, &mut bytes[4 - width..]).ok()?;
+            // Sign-extended: lengths are signed numbers of their width.
+            let shift = 32 - 8 * width as u32;
+            Some((i32::from_be_bytes(bytes) << shift) >> shift)
+        };
+        let total = || {
+            let sys_flag = SysFlag(number(36, 4)?);
+            let topic_width = if Magic::from_code(number(4, 4)?)? == Magic::V2 { 2 } else { 1 };
+            let body_len_at = body_len_at(sys_flag) as u64;
+            let topic_len_at = body_len_at + 4 + u64::try_from(number(body_len_at, 4)?).unwrap_or(0);
+            let topic_len = u64::try_from(number(topic_len_at, topic_width)?).ok()?;
+            let properties_len_at = topic_len_at + topic_width as u64 + topic_len;
+            let properties_len = u64::try_from(number(properties_len_at, 2)?).unwrap_or(0);
+            Some(properties_len_at + 2 + properties_len)
+        };
+        total() == Some(len)
     }
 
     /// Where the record at `position` ends by its own word, if magic and physical offset are right.
