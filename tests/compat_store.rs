@@ -1,5 +1,6 @@
 //! Store directories across the two implementations: what RocketMQ wrote reads back message by message, record by record
 //! and through the commit log; and, where there is a Java, RocketMQ reads what we wrote.
+#![allow(clippy::disallowed_methods, reason = "prepares directories on the real disk")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
