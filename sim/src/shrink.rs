@@ -4,12 +4,13 @@
 //! still finds something; a client operation is a choice whose 0 drops it. Nothing else moves, since each choice has a
 //! stream of its own. Families are tried whole, then actor by actor, then one choice at a time, in halves (delta
 //! debugging). A family that cannot go is written as "all 0 but for these", so that what is left reads as the list of
-//! what must happen. At last choices of shared actors slide: where an operation goes, what a disk decided at its third
-//! draw may have to be decided at its second.
+//! what must happen. At last what is left is lowered, and operations are dropped while later choices [`follow`] them.
 //!
-//! Not modelled: lowering a choice to something else than 0, and other seeds.
+//! Not modelled: other seeds, and choices that are 0 in the run that is shrunk.
 
 #![allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "host time, outside of any run")]
+
+mod follow;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -20,7 +21,7 @@ use serde::Serialize;
 use crate::campaign::job::{Job, Judged, Keep, Verdict};
 use crate::campaign::process::NO_PROGRESS;
 use crate::campaign::runner::{RunError, Runner};
-use crate::choices::{Actor, ChoiceKey, ChoiceRecord, Family, Overrides};
+use crate::choices::{ChoiceKey, ChoiceRecord, Family, Overrides};
 
 /// What is tried first when single choices are: dropping operations makes every later run shorter.
 const ORDER: [Family; 12] = [
@@ -41,10 +42,8 @@ const ORDER: [Family; 12] = [
 /// A family with more choices left than this is left to the seed: the list would tell nobody anything.
 const LISTED_MAX: usize = 1000;
 
-/// Choices slide once no more than these are left.
-const SLIDING_MAX: usize = 64;
-/// How many draws an operation that goes is thought to take along.
-const SLIDE_MAX: u64 = 4;
+/// Choices are lowered, and follow operations that go, once no more than these are left.
+const FOLLOWED_MAX: usize = 256;
 
 /// How large a run is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -176,7 +175,8 @@ impl Shrinker<'_> {
             for family in ORDER {
                 self.thin_out(family)?;
             }
-            self.slide()?;
+            self.lower()?;
+            self.follow()?;
             if before == (self.job.overrides.clone(), self.nonzero.len()) {
                 return Ok(());
             }
@@ -268,54 +268,41 @@ impl Shrinker<'_> {
         Ok(())
     }
 
-    /// Drops choices one by one while those of another stream move to earlier draws.
-    fn slide(&mut self) -> Result<(), Stop> {
-        if self.nonzero.len() > SLIDING_MAX {
+    /// Drops operations one by one while later choices follow.
+    fn follow(&mut self) -> Result<(), Stop> {
+        if self.nonzero.len() > FOLLOWED_MAX {
             return Ok(());
         }
-        let mut at = 0;
-        while let Some(dropped) = self.nonzero.get(at).map(|choice| choice.key) {
-            if self.drop_and_slide(dropped)? {
-                self.record()?;
-            } else {
-                at += 1;
-            }
-        }
-        Ok(())
-    }
-
-    fn drop_and_slide(&mut self, dropped: ChoiceKey) -> Result<bool, Stop> {
-        let streams: BTreeSet<(Family, Actor)> = self
-            .nonzero
-            .iter()
-            .map(|choice| (choice.key.family, choice.key.actor))
-            .filter(|stream| *stream != (dropped.family, dropped.actor))
-            .collect();
-        let is_listed = |family| self.job.overrides.benign.contains(&family);
-        if !is_listed(dropped.family) {
-            return Ok(false);
-        }
-        let candidates: Vec<_> = streams.into_iter().filter(|(family, _)| is_listed(*family)).collect();
-        for (family, actor) in candidates {
-            for by in 1..=SLIDE_MAX {
-                let mut overrides = self.job.overrides.clone();
-                overrides.given.remove(&dropped);
-                let moves = |key: &ChoiceKey| (key.family, key.actor) == (family, actor);
-                let (moving, staying): (BTreeMap<_, _>, _) =
-                    overrides.given.into_iter().partition(|(key, _)| moves(key));
-                if moving.keys().any(|key| key.n < by) {
+        for operation in follow::operations(&self.job.overrides) {
+            for candidate in follow::dropping(&self.job.overrides, operation) {
+                if self.try_out(candidate)? {
                     break;
                 }
-                overrides.given = staying;
-                overrides
-                    .given
-                    .extend(moving.into_iter().map(|(key, value)| (ChoiceKey { n: key.n - by, ..key }, value)));
-                if self.try_out(overrides)? {
-                    return Ok(true);
+            }
+        }
+        Ok(self.record()?)
+    }
+
+    /// Lowers what cannot be 0, in ever smaller steps.
+    fn lower(&mut self) -> Result<(), Stop> {
+        if self.nonzero.len() > FOLLOWED_MAX {
+            return Ok(());
+        }
+        let listed: Vec<ChoiceKey> = self.job.overrides.given.keys().copied().collect();
+        for key in listed {
+            let mut step = self.job.overrides.given.get(&key).map_or(0, |value| value / 2);
+            while step > 0 {
+                let mut overrides = self.job.overrides.clone();
+                let value = overrides.given.entry(key).or_default();
+                // Down to 1: that it cannot be 0 is known.
+                let lower = value.saturating_sub(step);
+                *value = lower;
+                if lower == 0 || !self.try_out(overrides)? {
+                    step /= 2;
                 }
             }
         }
-        Ok(false)
+        Ok(self.record()?)
     }
 
     /// Removes as many groups as can go, in ever smaller runs of neighbours; what is left cannot go one by one.

@@ -204,8 +204,11 @@ impl Campaign {
         if totals.ended != Ended::Interrupted {
             let until = Instant::now() + self.shrink_time;
             let mut runner = Isolated::new(command.clone());
-            for find in finds {
-                self.settle(&mut runner, find, until, audience)?;
+            let count = finds.len() as u32;
+            for (find, left) in finds.into_iter().zip((1..=count).rev()) {
+                // What one find leaves is for those after it.
+                let share = until.saturating_duration_since(Instant::now()) / left;
+                self.settle(&mut runner, find, Instant::now() + share, audience)?;
             }
         }
         Ok(totals)
