@@ -141,11 +141,10 @@ impl<E: Env, L: Layout> Shared<E, L> {
                     self.env.mark("log.no-segment");
                     return Err(RefusedError::NoSegment(Arc::clone(failure)));
                 }
-                Next::Asked => {
-                    asked = true;
-                    self.next_made.wait(&mut staging);
-                }
+                // An attempt that somebody else asked for may have begun before there was space again.
+                Next::Asked => self.next_made.wait(&mut staging),
                 Next::Unasked | Next::Failed(_) => {
+                    asked = true;
                     staging.next = Next::Asked;
                     self.wake_allocator();
                 }
