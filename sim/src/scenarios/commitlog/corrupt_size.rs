@@ -1,14 +1,15 @@
 //! `commitlog-corrupt-size`: size fields of stored records, set to boundary values.
 //!
-//! Model: after a first life of the store, one size field (total size, body length, topic length, properties length) of
+//! Model: one size field (total size, body length, topic length, properties length) of
 //! one record is overwritten on the disk, as no legal fault does. What the record check makes of it is the codec's
 //! business; here it matters that the store tells the damage, loses that record alone, and stays within its budgets.
 
 use stormlog::planted::Fault;
 
-use super::drive::{Drive, ROOT};
-use crate::choices::{Actor, Family};
-use crate::history::Fate;
+use super::damaged::{self, Stored};
+use crate::choices::Stream;
+use crate::context::Context;
+use crate::disk::Disk;
 use crate::scenario::{ParameterError, RunOutcome, RunRequest};
 
 pub(super) const HUNTS: &[Fault] = &[Fault::SizeCheckSkipped];
@@ -52,62 +53,28 @@ fn boundary(number: u64, remaining: u64) -> i64 {
 }
 
 pub(super) fn run(request: &RunRequest) -> Result<RunOutcome, ParameterError> {
-    let mut drive = Drive::new(request, |_, _| ())?;
-    let rounds = drive.parameters.rounds;
-    for round in 0..rounds {
-        // A life that only reads settles what the crash left, so that the damage is done to what is surely stored.
-        if !drive.round(2 * round, true) || !drive.settle(2 * round + 1) {
-            break;
-        }
-        // One record is damaged. With two, what lies between them is vouched for by no chain, and is not served.
-        if drive.excused.is_empty() {
-            damage(&mut drive, round);
-        }
-    }
-    if drive.holds() {
-        drive.settle(2 * rounds);
-    }
-    Ok(drive.outcome())
+    damaged::run(request, corrupt)
 }
 
-fn damage(drive: &mut Drive<'_>, round: u64) {
-    let kept: Vec<u64> = drive.books.history.with(|history| {
-        let fates = history.appends.iter().flat_map(|append| append.fates.iter());
-        fates.filter_map(|fate| if let Fate::Kept(position) = fate { Some(*position) } else { None }).collect()
-    });
-    if kept.is_empty() {
-        return;
+fn corrupt(disk: &mut Disk, ctx: &mut Context, stream: Stream, stored: &Stored<'_>) -> Option<std::ops::Range<u64>> {
+    let position = stored.pick(ctx, stream);
+    let fields = [Field::TotalSize, Field::BodyLength, Field::TopicLength, Field::PropertiesLength];
+    let field = fields[ctx.weighted(stream, &[4, 2, 1, 1])];
+    let (path, offset) = stored.place(position);
+    let rest = stored.read(disk, position)?;
+    let (at, width) = locate(field, &rest)?;
+    let value = boundary(ctx.below(stream, 9), rest.len() as u64);
+    let bytes = value.to_be_bytes();
+    let new = &bytes[8 - width..];
+    if rest[at..at + width] == *new {
+        return None;
     }
-    let segment_bytes = drive.setup.options.mapped_file_size_commit_log;
-    let actor = Actor::RUN.child("damage", round);
-    let excused = drive.machine.with_disk(|disk, ctx| {
-        let stream = ctx.stream(Family::Damage, actor);
-        if ctx.operation(stream, &[1]) == 0 {
-            return None;
-        }
-        let position = kept[ctx.below(stream, kept.len() as u64) as usize];
-        let fields = [Field::TotalSize, Field::BodyLength, Field::TopicLength, Field::PropertiesLength];
-        let field = fields[ctx.weighted(stream, &[4, 2, 1, 1])];
-        let (base, offset) = (position - position % segment_bytes, position % segment_bytes);
-        let path = format!("{ROOT}/commitlog/{base:020}");
-        let mut record = vec![0; (segment_bytes - offset) as usize];
-        disk.peek(&path, offset, &mut record).ok()?;
-        let size = u64::from(u32::from_be_bytes(record[..4].try_into().expect("four bytes")));
-        let (at, width) = locate(field, &record)?;
-        let value = boundary(ctx.below(stream, 9), segment_bytes - offset);
-        let bytes = value.to_be_bytes();
-        let new = &bytes[8 - width..];
-        if record[at..at + width] == *new {
-            return None;
-        }
-        disk.poke(ctx, &path, offset + at as u64, new).ok()?;
-        ctx.mark(match field {
-            Field::TotalSize => "damage.total-size",
-            Field::BodyLength => "damage.body-length",
-            Field::TopicLength => "damage.topic-length",
-            Field::PropertiesLength => "damage.properties-length",
-        });
-        Some(position..position + size)
+    disk.poke(ctx, &path, offset + at as u64, new).ok()?;
+    ctx.mark(match field {
+        Field::TotalSize => "damage.total-size",
+        Field::BodyLength => "damage.body-length",
+        Field::TopicLength => "damage.topic-length",
+        Field::PropertiesLength => "damage.properties-length",
     });
-    drive.excused.extend(excused);
+    Some(position..position + damaged::size_of(&rest))
 }

@@ -11,7 +11,6 @@ pub(super) const HUNTS: &[Fault] = &[
     Fault::TruncateWrongRecord,
     Fault::MarkAheadOfData,
     Fault::CrcNotMasked,
-    Fault::StaleRecordAccepted,
     Fault::BlankWithoutLength,
     Fault::RollLosesRecord,
 ];

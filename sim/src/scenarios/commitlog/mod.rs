@@ -2,8 +2,10 @@
 
 mod corrupt_size;
 mod crash;
+mod damaged;
 mod drive;
 mod full_disk;
+mod misplaced;
 mod parameters;
 mod sync_failure;
 mod view;
@@ -51,6 +53,15 @@ const FULL_DISK: CommitLogScenario = CommitLogScenario {
     run: full_disk::run,
 };
 
+/// A record in the place of another.
+const MISPLACED: CommitLogScenario = CommitLogScenario {
+    name: "commitlog-misplaced",
+    about: "A record that a misdirected write put in another's place: told, and never served",
+    parameters: include_str!("../../../../fixtures/scenarios/commitlog-misplaced.toml"),
+    hunts: misplaced::HUNTS,
+    run: misplaced::run,
+};
+
 /// Syncs fail.
 const SYNC_FAILURE: CommitLogScenario = CommitLogScenario {
     name: "commitlog-sync-failure",
@@ -61,7 +72,7 @@ const SYNC_FAILURE: CommitLogScenario = CommitLogScenario {
 };
 
 /// All of them, in the order in which they are listed.
-pub static ALL: [&dyn Scenario; 4] = [&CRASH, &CORRUPT_SIZE, &FULL_DISK, &SYNC_FAILURE];
+pub static ALL: [&dyn Scenario; 5] = [&CRASH, &CORRUPT_SIZE, &FULL_DISK, &MISPLACED, &SYNC_FAILURE];
 
 impl Scenario for CommitLogScenario {
     fn name(&self) -> &'static str {
