@@ -10,7 +10,7 @@
 //! properties written in other than ASCII digits.
 
 use super::crc::{PROPERTY_CRC_LEN, property_crc_at_end, property_crc_value};
-use super::layout::{Layout, Magic, at, i16_at, i32_at, record_len};
+use super::layout::{Layout, Magic, at, body_len_at, i16_at, i32_at, record_len};
 use super::{PropertiesRef, RecordView, SysFlag, masked_crc, text};
 use crate::{planted, planted::Planted};
 
@@ -41,6 +41,9 @@ pub struct CheckOptions {
     pub physical_offset: bool,
     /// That a blank says it fills what remains. Not in upstream.
     pub blank_len: bool,
+    /// That no length is negative, and that an empty body has the CRC of one. Not in upstream, which takes a negative length
+    /// for 0 and looks at no CRC then; no writer makes such records, damage does.
+    pub written_lens: bool,
     /// That properties, where there are any, tell where a duplicated record came from (`duplicationEnable`).
     pub dup_info: bool,
     /// The fault planted, if any.
@@ -54,12 +57,13 @@ impl CheckOptions {
         property_crc: PropertyCrc::Ignore,
         physical_offset: false,
         blank_len: false,
+        written_lens: false,
         dup_info: false,
         planted: Planted::NONE,
     };
 
     /// Everything that holds for every record and blank of an undamaged log.
-    pub const STRICT: Self = Self { physical_offset: true, blank_len: true, ..Self::ROCKETMQ };
+    pub const STRICT: Self = Self { physical_offset: true, blank_len: true, written_lens: true, ..Self::ROCKETMQ };
 }
 
 /// A field, or a stretch of them.
@@ -96,6 +100,10 @@ pub enum Rejection {
     BeyondSize { field: Field, len: i32, total_size: i32 },
     #[error("topic length {len} is negative")]
     NegativeTopicLen { len: i16 },
+    #[error("{field:?} of length {len} is negative")]
+    NegativeLen { field: Field, len: i32, total_size: i32 },
+    #[error("the body is empty, and its CRC is {stored:#010x}")]
+    EmptyBodyCrc { stored: i32, total_size: i32 },
     #[error("body CRC is {computed:#010x}, the record says {stored:#010x}")]
     BodyCrc { stored: i32, computed: i32 },
     #[error("the property CRC is missing")]
@@ -136,7 +144,11 @@ impl Outcome<'_> {
         match self {
             Self::Record(record) => (record.bytes().len() as i32, true),
             Self::Blank { .. } | Self::Rejected(Rejection::BlankLen { .. }) => (0, true),
-            Self::Rejected(Rejection::PhysicalOffset { total_size, .. }) => (*total_size, true),
+            Self::Rejected(
+                Rejection::PhysicalOffset { total_size, .. }
+                | Rejection::NegativeLen { total_size, .. }
+                | Rejection::EmptyBodyCrc { total_size, .. },
+            ) => (*total_size, true),
             Self::Rejected(Rejection::SizeMismatch { total_size, .. }) => (*total_size, false),
             Self::Rejected(_) => (-1, false),
         }
@@ -183,6 +195,9 @@ fn check_contents(record: &RecordView<'_>, at: i64, options: &CheckOptions) -> R
     if any_name_counts || properties.may_have_initial(b'I') {
         check_special_properties(record, options)?;
     }
+    if options.written_lens && (record.body().is_empty() || properties.0.is_empty()) {
+        check_written_lens(record)?;
+    }
     if options.physical_offset && !planted!(options.planted, StaleRecordAccepted) && record.physical_offset() != at {
         let total_size = record.bytes().len() as i32;
         return Err(Rejection::PhysicalOffset { stored: record.physical_offset(), at, total_size });
@@ -210,6 +225,26 @@ fn check_body_crc(body: &[u8], stored: i32) -> Result<(), Rejection> {
     }
     let computed = masked_crc(body);
     if computed == stored { Ok(()) } else { Err(Rejection::BodyCrc { stored, computed }) }
+}
+
+/// Refuses what upstream takes for an empty body or for no properties, and no writer writes.
+#[inline(never)]
+fn check_written_lens(record: &RecordView<'_>) -> Result<(), Rejection> {
+    let (bytes, total_size) = (record.bytes(), record.bytes().len() as i32);
+    let body_len = i32_at(bytes, body_len_at(record.sys_flag())).expect("a record has all its fields");
+    if body_len < 0 {
+        return Err(Rejection::NegativeLen { field: Field::BodyLen, len: body_len, total_size });
+    }
+    if body_len == 0 && record.body_crc() != 0 {
+        return Err(Rejection::EmptyBodyCrc { stored: record.body_crc(), total_size });
+    }
+    let properties_len_at = bytes.len() - record.properties().0.len() - 2;
+    let properties_len = i16_at(bytes, properties_len_at).expect("as above");
+    if properties_len < 0 {
+        let len = i32::from(properties_len);
+        return Err(Rejection::NegativeLen { field: Field::PropertiesLen, len, total_size });
+    }
+    Ok(())
 }
 
 /// Compares with the CRC of all of `record` but the room for its property CRC.

@@ -89,7 +89,8 @@ impl<E: Env, L: Layout> Shared<E, L> {
         staging.flush_at = staging.end + self.options.max_unsynced_bytes;
         writer.take(&mut staging);
         drop(staging);
-        let end = writer.write()?;
+        // Before the next writer comes: what failed is not to be written around.
+        let end = writer.write().inspect_err(|failure| self.stop(failure.clone()))?;
         // Before the next writer can find nothing left to write.
         self.written_end.fetch_max(end, AcqRel);
         let segment = writer.segment();
