@@ -5,7 +5,7 @@
 //! *invoked*, and then acknowledged at a level, refused, or never heard of again. After a crash, the next recovery
 //! decides for good what became of each message: it is *kept* or it is *gone*.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use stormlog::log::Level;
 
@@ -60,6 +60,13 @@ pub struct Place {
     pub queue_offset: Option<i64>,
 }
 
+impl Place {
+    /// Queue offset of an element of the batch.
+    pub fn queue_offset_of(self, element: u32) -> Option<i64> {
+        self.queue_offset.map(|first| first + i64::from(element))
+    }
+}
+
 /// What became of a message, as the last recovery decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
@@ -67,6 +74,9 @@ pub enum Fate {
     Open,
     /// It was served at this position.
     Kept(u64),
+    /// It was served at this position with other bytes than were appended: a crash tore it where no check of the format
+    /// looks, and nobody had been promised it.
+    Torn(u64),
     /// It was not served, and must not come back.
     Gone,
 }
@@ -152,12 +162,17 @@ impl History {
         self.closed = true;
     }
 
-    /// Notes that a recovery came to its end and served exactly these messages, and that what it serves is durable now.
-    pub fn recovered(&mut self, served: &BTreeMap<MessageId, u64>) {
+    /// Notes that a recovery came to its end and served exactly these messages, those in `torn` with other bytes than
+    /// were appended, and that what it serves is durable now.
+    pub fn recovered(&mut self, served: &BTreeMap<MessageId, u64>, torn: &BTreeSet<MessageId>) {
         for (index, append) in self.appends.iter_mut().enumerate() {
             for (element, fate) in append.fates.iter_mut().enumerate() {
                 let id = MessageId { append: AppendId(index as u32), element: element as u32 };
-                *fate = served.get(&id).map_or(Fate::Gone, |position| Fate::Kept(*position));
+                *fate = match served.get(&id) {
+                    None => Fate::Gone,
+                    Some(position) if torn.contains(&id) => Fate::Torn(*position),
+                    Some(position) => Fate::Kept(*position),
+                };
             }
         }
         self.exposure = Exposure::Nothing;

@@ -4,7 +4,7 @@
 //! excuses what was lost only where the scenario damaged the disk beyond what is legal; the scenario then says so by
 //! `excused`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use crate::history::{Append, AppendId, Exposure, Fate, History, MessageId, Place, Queue, Told};
@@ -49,6 +49,7 @@ struct Judge<'a> {
     view: &'a View,
     excused: &'a [Range<u64>],
     is_covered: bool,
+    torn: BTreeSet<MessageId>,
     findings: Vec<Finding>,
 }
 
@@ -56,7 +57,8 @@ struct Judge<'a> {
 /// format does not cover all bytes of a record (`is_covered` is false), an append that nobody was told of may be served
 /// with other bytes in those: it was torn, and nothing can tell.
 pub fn judge(history: &History, view: &View, excused: &[Range<u64>], is_covered: bool) -> Vec<Finding> {
-    let mut judge = Judge { view, excused, is_covered, findings: Vec::new() };
+    let torn = torn(history, view, is_covered);
+    let mut judge = Judge { view, excused, is_covered, torn, findings: Vec::new() };
     let served = judge.nothing_is_invented(history);
     judge.fates_are_final(history, &served);
     judge.acknowledged_is_served(history, &served);
@@ -64,6 +66,30 @@ pub fn judge(history: &History, view: &View, excused: &[Range<u64>], is_covered:
     judge.queue_offsets_are_dense();
     judge.losses_are_reported();
     judge.findings
+}
+
+/// The messages of a view that are served with other bytes than were appended, which nobody had been promised, and which
+/// the format does not cover (`is_covered` is false): a crash tore them, and nothing can tell.
+pub fn torn(history: &History, view: &View, is_covered: bool) -> BTreeSet<MessageId> {
+    let is_torn = |message: &ServedMessage| {
+        let id = message.id?;
+        let append = history.appends.get(id.append.0 as usize)?;
+        let element = id.element as usize;
+        let told = match append.told {
+            Told::Acknowledged(level, place) => Some((level, place)),
+            Told::Nothing | Told::Refused | Told::Unknown => None,
+        };
+        let was_promised = match append.fates.get(element)? {
+            Fate::Open => told.is_some_and(|(level, _)| level >= history.exposure.survivor()),
+            Fate::Kept(_) | Fate::Gone => true,
+            Fate::Torn(_) => false,
+        };
+        let differs = append.fingerprints[element] != message.fingerprint
+            || append.queue != message.queue
+            || told.is_some_and(|(_, place)| place.queue_offset_of(id.element) != message.queue_offset);
+        (differs && !was_promised).then_some(id)
+    };
+    if is_covered { BTreeSet::new() } else { view.messages.iter().filter_map(is_torn).collect() }
 }
 
 type Served<'a> = BTreeMap<MessageId, &'a ServedMessage>;
@@ -100,7 +126,7 @@ impl<'a> Judge<'a> {
             let name = id.to_text();
             let differs =
                 append.fingerprints[id.element as usize] != message.fingerprint || append.queue != message.queue;
-            if differs && (self.is_covered || matches!(append.told, Told::Acknowledged(..))) {
+            if differs && !self.torn.contains(&id) {
                 self.find("nothing-invented", format!("message {name} at {at} is not what was appended"));
             }
             if append.told == Told::Refused {
@@ -118,10 +144,10 @@ impl<'a> Judge<'a> {
         for (id, append, fate) in fates(history) {
             let name = id.to_text();
             match (fate, served.get(&id)) {
-                (Fate::Kept(position), None) if !self.is_excused(position) => {
+                (Fate::Kept(position) | Fate::Torn(position), None) if !self.is_excused(position) => {
                     self.find("kept-is-kept", format!("message {name} was served at {position} and is gone"));
                 }
-                (Fate::Kept(position), Some(now)) if now.position != position => {
+                (Fate::Kept(position) | Fate::Torn(position), Some(now)) if now.position != position => {
                     let message = format!("message {name} was served at {position}, and is now at {}", now.position);
                     self.find("kept-is-kept", message);
                 }
@@ -152,7 +178,7 @@ impl<'a> Judge<'a> {
                     self.find("acknowledged-is-served", message);
                 }
             }
-            if let Some(now) = now {
+            if let Some(now) = now.filter(|_| !self.torn.contains(&id)) {
                 self.stands_where_told(id, now, place);
             }
         }
@@ -160,7 +186,7 @@ impl<'a> Judge<'a> {
 
     fn stands_where_told(&mut self, id: MessageId, now: &ServedMessage, told: Place) {
         let name = id.to_text();
-        let queue_offset = told.queue_offset.map(|first| first + i64::from(id.element));
+        let queue_offset = told.queue_offset_of(id.element);
         if now.queue_offset != queue_offset {
             let message =
                 format!("message {name} has queue offset {:?}, its client was told {queue_offset:?}", now.queue_offset);
@@ -188,8 +214,12 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// The offsets of a queue are 0, 1, 2, … in log order, but for messages in ranges reported lost.
+    /// The offsets of a queue are 0, 1, 2, … in log order, but for messages in ranges reported lost. A torn record may
+    /// name any queue and offset, and those behind it go by what it says.
     fn queue_offsets_are_dense(&mut self) {
+        if !self.torn.is_empty() {
+            return;
+        }
         let mut next = BTreeMap::<&Queue, i64>::new();
         let view = self.view;
         for message in &view.messages {
@@ -324,6 +354,25 @@ mod tests {
         history.appends[2].told = Told::Unknown;
         assert_eq!(judged(&history, &view), 0);
         assert_eq!(judge(&history, &view, &[], true).len(), 1);
+    }
+
+    #[test]
+    fn a_torn_message_stays_as_it_was_served() {
+        let (mut history, mut view) = three();
+        view.messages[2].fingerprint = 7;
+        view.messages[2].queue_offset = Some(9);
+        assert_eq!(judge(&history, &view, &[], false).len(), 3);
+        let Told::Acknowledged(level, _) = &mut history.appends[2].told else { unreachable!() };
+        *level = Level::Written;
+        assert_eq!(judge(&history, &view, &[], true).len(), 3);
+        assert_eq!(judge(&history, &view, &[], false), []);
+        history.recovered(&view.positions(), &torn(&history, &view, false));
+        assert_eq!(judge(&history, &view, &[], false), []);
+        view.messages[1].fingerprint = 7;
+        assert_eq!(judge(&history, &view, &[], false).len(), 1);
+        view.messages[1].fingerprint = 101;
+        view.messages.pop();
+        assert_eq!(judge(&history, &view, &[], false).len(), 1);
     }
 
     #[test]

@@ -4,4 +4,4 @@
 
 mod log;
 
-pub use log::{ServedMessage, View, judge};
+pub use log::{ServedMessage, View, judge, torn};

@@ -21,7 +21,7 @@ use crate::disk::Disk;
 use crate::env::SimEnv;
 use crate::history::Exposure;
 use crate::machine::{Machine, Shared, Stop};
-use crate::oracles::{View, judge};
+use crate::oracles::{View, judge, torn};
 use crate::scenario::{Finding, ParameterError, RunOutcome, RunRequest, RunStats};
 
 /// Where the store is on the simulated disk.
@@ -120,7 +120,7 @@ impl Life {
         let findings = self.books.history.with(|history| {
             let is_covered = self.options.force_verify_prop_crc;
             let findings = judge(history, view, &self.excused, is_covered);
-            history.recovered(&view.positions());
+            history.recovered(&view.positions(), &torn(history, view, is_covered));
             findings
         });
         let holds = findings.is_empty();
