@@ -12,8 +12,10 @@ use stormlog::codec::{
     Assigned, CheckOptions, Host, Message, Outcome, Properties, PropertyCrc, RecordHeader, RecordOptions,
     RecordScanner, RecordTemplate, ScanOptions, SysFlag, batch, check, record,
 };
+use stormlog::commitlog::{CommitLog, CommitLogOptions};
 use stormlog::env::real::RealEnv;
 use stormlog::env::{Env, OpenOptions};
+use stormlog::log::{Level, WrittenBy};
 
 std::thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
@@ -51,6 +53,24 @@ fn messages() -> Vec<Message> {
     properties.insert("KEYS", "k1 k2").expect("a plain property");
     let body = Bytes::from(vec![7; 1024]);
     vec![Message { topic: "T".to_owned(), flag: 0, body, properties }; 100]
+}
+
+/// How often 1 000 appends allocate, each waited for, on a store that has seen as many.
+fn append_allocations(header: &RecordHeader<'_>, message: &Message, level: Level, written_by: WrittenBy) -> u64 {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let options = CommitLogOptions { mapped_file_size_commit_log: 64 << 20, written_by, ..CommitLogOptions::default() };
+    let root = directory.path().join("store");
+    let (log, _) = CommitLog::open(RealEnv, &root, options).expect("a new store opens");
+    let append = || {
+        for _ in 0..1000 {
+            let appended = log.append(header, message.into(), level).expect("a plain message is taken");
+            log.wait(&appended).expect("it reaches its level");
+        }
+    };
+    append();
+    let count = allocations(append);
+    log.close().expect("a healthy store closes");
+    count
 }
 
 fn main() -> ExitCode {
@@ -118,6 +138,13 @@ fn main() -> ExitCode {
         scan();
         allocations(scan)
     }));
+    for (work, level, written_by) in [
+        ("append 1 000 and wait until written (region)", Level::Written, WrittenBy::Region),
+        ("append 1 000 and wait until written (write)", Level::Written, WrittenBy::Write),
+        ("append 1 000 and wait until durable", Level::Durable, WrittenBy::Write),
+    ] {
+        rows.push((work, 0, append_allocations(&header, &messages[0], level, written_by)));
+    }
     rows.push(("refuse a record", 0, allocations(|| check(&buffer[1..], 1, &CheckOptions::STRICT))));
     rows.push(("read a batch of 100", 0, allocations(|| batch::BatchReader::new(&encoded).count())));
 
