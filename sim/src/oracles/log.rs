@@ -214,21 +214,22 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// The offsets of a queue are 0, 1, 2, … in log order, but for messages in ranges reported lost. A torn record may
-    /// name any queue and offset, and those behind it go by what it says.
+    /// The offsets of a queue are 0, 1, 2, … in log order, but for messages in ranges damaged or reported lost. A torn
+    /// record may name any queue and offset, and those behind it go by what it says.
     fn queue_offsets_are_dense(&mut self) {
         if !self.torn.is_empty() {
             return;
         }
         let mut next = BTreeMap::<&Queue, i64>::new();
         let view = self.view;
+        let is_whole = view.holes.is_empty() && self.excused.is_empty();
         for message in &view.messages {
-            let Some(offset) = message.queue_offset else { continue };
+            let Some(offset) = message.queue_offset.filter(|_| !self.is_excused(message.position)) else { continue };
             let expected = next.insert(&message.queue, offset + 1).unwrap_or(0);
-            if expected != offset && (view.holes.is_empty() || offset < expected) {
+            if expected != offset && (is_whole || offset < expected) {
                 let (topic, id) = &message.queue;
                 let at = message.position;
-                let message = format!("queue {topic}/{id}: offset {offset} at {at} follows {expected} expected");
+                let message = format!("queue {topic:?}/{id}: offset {offset} at {at} follows {expected} expected");
                 self.find("queue-offsets-are-dense", message);
             }
         }
