@@ -5,6 +5,7 @@
 mod store;
 
 use std::fs;
+use std::os::unix::fs::FileExt;
 
 use store::{Copy, Original, SEGMENT, Store, bodies, compatible, header, message, options, try_open};
 use stormlog::codec::Rejection;
@@ -362,6 +363,64 @@ fn a_stale_record_passes_rocketmq_and_not_the_safe_policy() {
         assert_eq!(report.records, count, "{report}");
         assert_eq!(report.cut.is_some(), count == 100);
     }
+}
+
+#[test]
+fn a_total_size_hides_no_whole_record() {
+    let original = Original::make();
+    let at = original.positions[60];
+    let rest = (SEGMENT - at % SEGMENT) as i64;
+    let len = original.len as i64;
+    for size in
+        [i32::MIN.into(), -1, 0, 1, 90, len - 1, len + 1, 2 * len, rest - 8, rest - 1, rest, rest + 1, i32::MAX.into()]
+    {
+        // Once alone, and once behind other damage, where the chain to the bound is known already.
+        for before in [None, Some(original.positions[10])] {
+            let copy = original.crashed();
+            copy.write(at, &(size as i32).to_be_bytes());
+            before.inspect(|at| copy.flip(at + BODY_AT));
+            let (store, report) = open_twice(&copy, &options());
+            let mut wanted = vec![(at, at + original.len)];
+            wanted.splice(0..0, before.map(|at| (at, at + original.len)));
+            assert_eq!(holes(&report), wanted, "size {size}: {report}");
+            let is_left = |n: &usize| *n != 60 && (*n != 10 || before.is_none());
+            assert_eq!(served(&store), Original::bodies((0..100).filter(is_left)), "size {size}");
+        }
+    }
+}
+
+#[test]
+fn a_body_length_hides_no_body() {
+    let original = Original::make();
+    let at = original.positions[60];
+    for body_len in [i32::MIN, -1, 0, 1, 1000, i32::MAX] {
+        let copy = original.crashed();
+        copy.write(at + BODY_AT - 4, &body_len.to_be_bytes());
+        let (store, report) = open_twice(&copy, &options());
+        assert_eq!(holes(&report), [(at, at + original.len)], "body length {body_len}: {report}");
+        assert_eq!(served(&store), Original::bodies((0..60).chain(61..100)));
+    }
+}
+
+#[test]
+fn a_record_torn_out_of_its_own_crc_is_cut() {
+    let root = tempfile::tempdir().unwrap();
+    let options = CommitLogOptions { enabled_append_prop_crc: true, ..options() };
+    let (store, _) = store::open(root.path(), &options);
+    for body in [b"one", b"two"] {
+        store.wait(&store.append(&header("T"), message(body), Level::Durable).unwrap()).unwrap();
+    }
+    store.close().unwrap();
+    let (store, _) = store::open(root.path(), &options);
+    let torn = store.append(&header("T"), message(b"torn"), Level::Written).unwrap();
+    store.wait(&torn).unwrap();
+    drop(store);
+    let segment = fs::OpenOptions::new().write(true).open(root.path().join(format!("commitlog/{:020}", 0))).unwrap();
+    segment.write_all_at(&[0; 10], torn.receipt.end - 10).unwrap();
+    let (store, report) = store::open(root.path(), &options);
+    assert_eq!(report.end, torn.receipt.position, "{report}");
+    assert_eq!(report.cut.unwrap().flaw, Flaw::Rejected(Rejection::PropertyCrcMissing));
+    assert_eq!(bodies(&store), [b"one", b"two"]);
 }
 
 #[test]

@@ -28,7 +28,6 @@ pub use check::{CheckOptions, Outcome, PropertyCrc, Rejection, check};
 pub use crc::masked_crc;
 pub use error::{BatchError, EncodeError};
 pub use host::Host;
-pub(crate) use layout::body_len_at;
 pub use layout::{Magic, SMALLEST_RECORD_LEN};
 pub use message::{Message, MessageRef};
 pub use message_id::{MessageId, MessageIdError};

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::crc::property_crc_at_end;
 use super::layout::{Layout, array_at, at, born_host_len, store_host_len, store_timestamp_at};
 use super::properties::name;
 use super::{Host, Magic, MessageId, PropertiesRef, Rejection, SysFlag, hash, text};
@@ -149,6 +150,11 @@ impl<'a> RecordView<'a> {
     #[inline]
     pub fn properties(&self) -> PropertiesRef<'a> {
         PropertiesRef(&self.bytes[self.bytes.len() - usize::from(self.layout.properties_len)..])
+    }
+
+    /// The CRC of itself that the record ends with, if it does.
+    pub fn property_crc(&self) -> Option<i32> {
+        property_crc_at_end(self.properties().0)
     }
 
     /// The code that the tags have in a consume queue unit; 0 without tags. A delayed message has its delivery time

@@ -105,7 +105,8 @@ impl<E: Env> DurableMark<E> {
 
 fn encode(sequence: u64, marked: Marked) -> [u8; SLOT_BYTES] {
     let mut slot = [0; SLOT_BYTES];
-    let flags = u64::from(marked.is_closed) * CLOSED | u64::from(marked.is_self_checked) * SELF_CHECKED;
+    let flag = |is_set, flag| if is_set { flag } else { 0 };
+    let flags = flag(marked.is_closed, CLOSED) | flag(marked.is_self_checked, SELF_CHECKED);
     let words = [MAGIC, sequence, marked.begin, marked.durable_end, flags];
     for (place, word) in slot.chunks_exact_mut(8).zip(words) {
         place.copy_from_slice(&word.to_be_bytes());

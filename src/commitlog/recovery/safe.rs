@@ -3,8 +3,7 @@
 
 use std::ops::ControlFlow;
 
-use crate::codec::properties::name;
-use crate::codec::{PropertyCrc, RecordView, Rejection};
+use crate::codec::{PropertyCrc, Rejection};
 use crate::env::{Env, Step};
 use crate::log::{DurableMark, Marked, Segment};
 use crate::planted;
@@ -159,7 +158,6 @@ fn scan<E: Env>(
         flaw: None,
         last_record: begin,
     };
-    let mut is_chained = false;
     loop {
         let (flaw, position) = match walker.segment_at(scan.end) {
             None => (Flaw::MissingSegment, scan.end),
@@ -169,7 +167,7 @@ fn scan<E: Env>(
                 let mut unchecked = None;
                 let (position, ended) = walker.walk(segment, *end, segment.limit, |record| {
                     let at = record.physical_offset() as u64;
-                    if self_checked_from.is_some_and(|from| from <= at) && !has_property_crc(record) {
+                    if self_checked_from.is_some_and(|from| from <= at) && record.property_crc().is_none() {
                         unchecked = Some(at);
                         return ControlFlow::Break(());
                     }
@@ -199,24 +197,16 @@ fn scan<E: Env>(
             }
             return scan;
         }
-        // Behind the first hole the chain to the bound is known, and with it the length of a damaged record on it.
-        let next = walker.framed_end(position).filter(|_| is_chained);
-        let (end, unproved_records) = match next {
-            Some(next) => (next, 0),
+        let (end, unproved_records) = match walker.sound_end(position, &flaw) {
+            Some(end) => (end, 0),
             None => walker.resume(position, bound),
         };
-        is_chained = true;
         // A log that ends in a segment that is not there goes on with the next.
         let segment_bytes = options.mapped_file_size_commit_log;
         let end = if walker.segment_at(end).is_some() { end } else { end.next_multiple_of(segment_bytes) };
         scan.holes.push(Hole { begin: position, end, flaw, unproved_records });
         scan.end = end;
     }
-}
-
-/// Whether a record carries a CRC of itself. One whose last bytes were torn off does not.
-fn has_property_crc(record: &RecordView<'_>) -> bool {
-    record.properties().get(name::CRC32).is_some()
 }
 
 /// What is behind the end of the log, in its segment; `None` if nothing is.

@@ -1,15 +1,15 @@
 //! Walking records, and finding where to go on behind what is no record.
 //!
-//! Model: from a place that is known to begin a record the walk goes from record to record and over blanks. Where it finds
-//! something else, below the proved bound, the log goes on at the first place from which an unbroken chain leads to the
-//! bound: whole records at their exact offsets, blanks, and between them damaged records that still say, at their exact
-//! offset, how long they are. Bytes in a body that look like a record are taken for one only if they are part of such a
-//! chain.
+//! Model: from a place that is known to begin a record the walk goes from record to record and over blanks. A record whose
+//! contents are damaged, but whose lengths, at its exact offset, add up, costs itself alone. Where the walk finds something
+//! else, below the proved bound, the log goes on at the first place from which an unbroken chain of all these leads to the
+//! bound: bytes in a body that look like a record are taken for one only if they are part of such a chain.
 
 use std::ops::ControlFlow;
 
+use crate::codec::record::BLANK_LEN;
 use crate::codec::scan::ScanError;
-use crate::codec::{Magic, Outcome, RecordScanner, RecordView, SMALLEST_RECORD_LEN, ScanOptions, SysFlag, body_len_at};
+use crate::codec::{Magic, Outcome, RecordScanner, RecordView, Rejection, SMALLEST_RECORD_LEN, ScanOptions};
 use crate::env::{Env, File};
 use crate::log::Segment;
 
@@ -87,15 +87,7 @@ impl<'s, E: Env> Walker<'s, E> {
     /// Where the log goes on behind the bad place `position`, which is below `bound`: at most at `bound`. Counts the
     /// whole records in between that nothing vouches for.
     pub fn resume(&mut self, position: u64, bound: u64) -> (u64, u64) {
-        let mut unproved = 0;
-        let framed_end = self.framed_end(position);
-        if let Some(next) = framed_end.filter(|next| self.lengths_add_up(position, next - position))
-            && let Chain::Reaches = self.chain(next, bound)
-        {
-            return (next, unproved);
-        }
-        // The total size is not to be trusted where the lengths inside say something else: it may hide whole records.
-        let mut from = position + 1;
+        let (mut unproved, mut from) = (0, position + 1);
         while let Some((candidate, _)) = self.find_record(from, bound) {
             match self.chain(candidate, bound) {
                 Chain::Reaches => return (candidate, unproved),
@@ -105,51 +97,25 @@ impl<'s, E: Env> Walker<'s, E> {
                 }
             }
         }
-        match framed_end {
-            Some(next) if matches!(self.chain(next, bound), Chain::Reaches) => (next, unproved),
-            _ => (bound, unproved),
-        }
+        (bound, unproved)
     }
 
-    /// Whether the lengths inside of the record at `position` make up its `len` bytes.
-    fn lengths_add_up(&self, position: u64, len: u64) -> bool {
-        let Some(segment) = self.segment_at(position) else { return false };
-        let number = |at: u64, width: usize| {
-            let mut bytes = [0; 4];
-            // A length of before may point anywhere.
-            (at.checked_add(width as u64)? <= len).then_some(())?;
-            segment.read(position + at, &mut bytes[4 - width..]).ok()?;
-            // Sign-extended: lengths are signed numbers of their width.
-            let shift = 32 - 8 * width as u32;
-            Some((i32::from_be_bytes(bytes) << shift) >> shift)
-        };
-        let total = || {
-            let sys_flag = SysFlag(number(36, 4)?);
-            let topic_width = if Magic::from_code(number(4, 4)?)? == Magic::V2 { 2 } else { 1 };
-            let body_len_at = body_len_at(sys_flag) as u64;
-            let topic_len_at = body_len_at + 4 + u64::try_from(number(body_len_at, 4)?).unwrap_or(0);
-            let topic_len = u64::try_from(number(topic_len_at, topic_width)?).ok()?;
-            let properties_len_at = topic_len_at + topic_width as u64 + topic_len;
-            let properties_len = u64::try_from(number(properties_len_at, 2)?).unwrap_or(0);
-            Some(properties_len_at + 2 + properties_len)
-        };
-        total() == Some(len)
-    }
-
-    /// Where the record at `position` ends by its own word, if magic and physical offset are right.
-    pub fn framed_end(&self, position: u64) -> Option<u64> {
-        let segment = self.segment_at(position)?;
-        if segment.limit - position < SMALLEST_RECORD_LEN as u64 {
+    /// Where the record at `position` ends if only its contents are damaged: magic, physical offset and all lengths are
+    /// what they are in a whole record.
+    pub fn sound_end(&self, position: u64, flaw: &Flaw) -> Option<u64> {
+        let Flaw::Rejected(
+            Rejection::BodyCrc { .. } | Rejection::PropertyCrc { .. } | Rejection::PropertyCrcMissing,
+        ) = flaw
+        else {
             return None;
-        }
+        };
+        let segment = self.segment_at(position)?;
         let mut frame = [0; FRAME_BYTES];
         segment.read(position, &mut frame).ok()?;
-        let word = |at: usize| i32::from_be_bytes(frame[at..at + 4].try_into().expect("four bytes"));
-        let stated_offset = i64::from_be_bytes(frame[28..].try_into().expect("eight bytes"));
-        let is_record = matches!(Magic::from_code(word(4)), Some(Magic::V1 | Magic::V2));
-        let len = u64::try_from(word(0)).ok().filter(|len| *len >= SMALLEST_RECORD_LEN as u64)?;
-        let end = position + len;
-        (is_record && stated_offset == position as i64 && end <= segment.limit).then_some(end)
+        let (total_size, rest) = frame.split_first_chunk()?;
+        let end = position + u64::try_from(i32::from_be_bytes(*total_size)).ok()?;
+        let stated_offset = i64::from_be_bytes(*rest.last_chunk()?);
+        (stated_offset == position as i64 && end + BLANK_LEN as u64 <= segment.limit).then_some(end)
     }
 
     fn chain(&mut self, from: u64, to: u64) -> Chain {
@@ -165,7 +131,7 @@ impl<'s, E: Env> Walker<'s, E> {
             position = match ended {
                 Ended::Reached => at,
                 Ended::Limit | Ended::Blank => segment.limit,
-                Ended::Bad(_) => match self.framed_end(at) {
+                Ended::Bad(flaw) => match self.sound_end(at, &flaw) {
                     Some(next) => {
                         first_bad.get_or_insert(at);
                         next
