@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use stormlog::planted::Fault;
 
 use crate::choices::{ChoiceRecord, Overrides};
+use crate::context::Context;
 use crate::limits::Limits;
 use crate::record::{Digest, Event};
 
@@ -78,6 +79,27 @@ pub struct RunOutcome {
     pub actors: BTreeMap<u64, String>,
     /// The scenario's own typed report, if it makes one.
     pub report: Option<serde_json::Value>,
+}
+
+impl RunOutcome {
+    /// Ends a run: what its context recorded, with what the scenario has to say of it.
+    pub fn end(
+        mut context: Box<Context>,
+        findings: Vec<Finding>,
+        stats: RunStats,
+        actors: BTreeMap<u64, String>,
+    ) -> Self {
+        Self {
+            findings,
+            digest: context.recorder.digest(),
+            stats: RunStats { events: context.recorder.count(), virtual_ns: context.now_ns, ..stats },
+            marks: context.marks().clone(),
+            choices: context.choices.take_recorded(),
+            events: context.recorder.take_events(),
+            actors,
+            report: None,
+        }
+    }
 }
 
 /// Something an oracle found.

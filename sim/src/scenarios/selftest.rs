@@ -121,17 +121,17 @@ impl Scenario for Selftest {
         if parameters.misbehave_every == 0 {
             return Err(refuse("misbehave_every", "0 divides no seed: want 1 or more".to_owned()));
         }
-        let mut context =
-            Context::new(request.seed, request.overrides.clone(), request.keep_choices, request.keep_events);
+        let overrides = request.overrides.clone();
+        let mut context = Box::new(Context::new(request.seed, overrides, request.keep_choices, request.keep_events));
         if request.seed.is_multiple_of(parameters.misbehave_every) {
             misbehave(&parameters.misbehave, &mut context);
         }
         let bug = parameters.bug || request.planted.is_some();
-        Ok(simulate(&mut context, parameters.operations, Ratio::new(percent, 100), bug))
+        Ok(simulate(context, parameters.operations, Ratio::new(percent, 100), bug))
     }
 }
 
-fn simulate(context: &mut Context, operations: u64, failing: Ratio, bug: bool) -> RunOutcome {
+fn simulate(mut context: Box<Context>, operations: u64, failing: Ratio, bug: bool) -> RunOutcome {
     let (mut staged, mut durable, mut acknowledged) = (0, 0, 0);
     let mut stats = RunStats::default();
     let disk = Actor::RUN.child("disk", 0);
@@ -186,18 +186,7 @@ fn simulate(context: &mut Context, operations: u64, failing: Ratio, bug: bool) -
     } else {
         Vec::new()
     };
-    stats.events = context.recorder.count();
-    stats.virtual_ns = context.now_ns;
-    RunOutcome {
-        findings,
-        digest: context.recorder.digest(),
-        stats,
-        marks: context.marks().clone(),
-        choices: context.choices.take_recorded(),
-        events: context.recorder.take_events(),
-        actors,
-        report: None,
-    }
+    RunOutcome::end(context, findings, stats, actors)
 }
 
 fn misbehave(how: &Misbehave, context: &mut Context) {

@@ -347,20 +347,9 @@ impl<'r> Drive<'r> {
         for round in 0..64 {
             actors.insert(Self::round_actor(round).0, format!("round {round}"));
         }
-        let (mut context, _) = machine.end();
-        stats.events = context.recorder.count();
-        stats.virtual_ns = context.now_ns;
+        let (context, _) = machine.end();
         stats.operations = books.history.with(|history| history.appends.len() as u64);
-        RunOutcome {
-            findings: books.findings.with(std::mem::take),
-            digest: context.recorder.digest(),
-            stats,
-            marks: context.marks().clone(),
-            choices: context.choices.take_recorded(),
-            events: context.recorder.take_events(),
-            actors,
-            report: None,
-        }
+        RunOutcome::end(context, books.findings.with(std::mem::take), stats, actors)
     }
 }
 
