@@ -13,7 +13,8 @@ use stormlog_sim::conformance::{Case, cases};
 use stormlog_sim::context::Context;
 use stormlog_sim::disk::{Disk, DiskProfile};
 use stormlog_sim::env::SimEnv;
-use stormlog_sim::machine::{Limits, Machine, Profile, SchedulePolicy, Stop};
+use stormlog_sim::limits::Limits;
+use stormlog_sim::machine::{Machine, Profile, SchedulePolicy, Stop};
 
 #[test]
 fn the_real_world_conforms() {
@@ -56,7 +57,7 @@ fn simulate(case: &Case<SimEnv>, seed: u64, policy: SchedulePolicy) {
         run(&env, root);
     });
     loop {
-        let stop = machine.run(None, Limits { operations: 10_000_000, virtual_ns: u64::MAX });
+        let stop = machine.run(None, Limits::default());
         let mut findings = machine.take_findings();
         findings.retain(|finding| finding.oracle != "no-panic" || !finding.message.contains("on purpose"));
         assert_eq!(findings, [], "seed {seed}");
