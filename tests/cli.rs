@@ -196,6 +196,28 @@ fn a_case_that_departs_says_where() {
     let (code, case) = replay(&older);
     assert_eq!((code, &case["holds"]), (Some(0), &true.into()));
     assert!(departs(&case, "the digest is"), "{case}");
+
+    // An update takes a new digest, and no new verdict.
+    let update = |text: &str| {
+        std::fs::write(dir.path().join("case.toml"), text).expect("written");
+        let ended = run_in(dir.path(), &["replay", "case.toml", "--update", "--format", "json"]);
+        let after = std::fs::read_to_string(dir.path().join("case.toml")).expect("it is there");
+        (ended.code, json(&ended.out)[0]["updated"].clone(), after)
+    };
+    let (code, updated, after) = update(&other);
+    assert_eq!((code, updated), (Some(0), true.into()));
+    assert_eq!((replay(&after).0, after.lines().count()), (Some(0), other.lines().count()));
+    assert_eq!(update(&after), (Some(0), false.into(), after));
+    assert_eq!(update(&held), (Some(1), false.into(), held));
+}
+
+#[test]
+fn a_run_that_holds_is_saved_to_be_replayed() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let saved = run_in(dir.path(), &["run", "selftest", "--seed", "4", "--save", "kept"]);
+    assert_eq!(saved.code, Some(0), "{}", saved.err);
+    assert!(saved.out.contains("replay kept/selftest-held-4.toml"), "{}", saved.out);
+    assert_eq!(run_in(dir.path(), &["replay", "kept/selftest-held-4.toml"]).code, Some(0));
 }
 
 #[test]

@@ -1,4 +1,6 @@
 //! Where two runs that should be equal first differ.
+//!
+#![doc = include_str!("../docs/determinism.md")]
 
 use std::collections::BTreeMap;
 

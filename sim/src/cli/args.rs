@@ -110,6 +110,9 @@ pub struct RunArgs {
     /// How long the run may take.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
     pub patience: Duration,
+    /// Save the run as a case file in this directory, whatever it comes to.
+    #[arg(long, value_name = "DIR", conflicts_with = "check_determinism")]
+    pub save: Option<PathBuf>,
     /// Run it in this process, for a debugger; a run that aborts or hangs is then not survived.
     #[arg(long, conflicts_with = "check_determinism")]
     pub in_process: bool,
@@ -132,6 +135,9 @@ pub struct ReplayArgs {
     /// Print every event.
     #[arg(long)]
     pub trace: bool,
+    /// Write the digests of cases anew whose verdict holds, after a change that was meant.
+    #[arg(long)]
+    pub update: bool,
     /// How long one run may take.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
     pub patience: Duration,

@@ -26,6 +26,7 @@ struct Line<'a> {
     expected: &'a Verdict,
     digest: Option<Digest>,
     holds: bool,
+    updated: bool,
     departs: &'a [String],
     replay: String,
 }
@@ -84,7 +85,12 @@ fn one(shell: &mut Shell, args: &ReplayArgs, runner: &mut Isolated, path: &Path)
         run::trace(shell, args.format, runner, &case.job, args.patience)?;
     }
     let departs = departures(runner, &case, &judged, args)?;
-    let holds = judged.agrees_with(&case.verdict) && (judged.digest == case.digest || !case.is_of_this_version());
+    let updated = args.update && judged.agrees_with(&case.verdict) && judged.digest != case.digest;
+    if updated {
+        update(runner, &case, path, args)?;
+    }
+    let digest_holds = judged.digest == case.digest || updated || !case.is_of_this_version();
+    let holds = judged.agrees_with(&case.verdict) && digest_holds;
     let Case { job: Job { scenario, seed, .. }, verdict: expected, .. } = &case;
     let verdict = if judged.agrees_with(expected) { expected.clone() } else { judged.verdict() };
     match args.format {
@@ -97,11 +103,16 @@ fn one(shell: &mut Shell, args: &ReplayArgs, runner: &mut Isolated, path: &Path)
             expected,
             digest: judged.digest,
             holds,
+            updated,
             departs: &departs,
             replay: replay_command::replay(shell, path),
         })?,
         Format::Text => {
-            let word = if holds { "holds" } else { "FAILS" };
+            let word = match (holds, updated) {
+                (true, false) => "holds",
+                (true, true) => "holds, and is updated",
+                (false, _) => "FAILS",
+            };
             shell.out.line(&format!("{}: {word}", path.display()))?;
             shell.out.field("run", &format!("{scenario} seed {seed}"))?;
             if !case.note.is_empty() {
@@ -118,6 +129,12 @@ fn one(shell: &mut Shell, args: &ReplayArgs, runner: &mut Isolated, path: &Path)
         }
     }
     Ok(holds)
+}
+
+/// Writes a case anew with the digests of now.
+fn update(runner: &mut Isolated, case: &Case, path: &Path, args: &ReplayArgs) -> Result<(), Failure> {
+    let (now, _) = finds::case_of(runner, &case.job, args.patience)?;
+    Ok(Case { verdict: case.verdict.clone(), note: case.note.clone(), ..now }.write(path)?)
 }
 
 /// In what the run is not the one that was recorded.

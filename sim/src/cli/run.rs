@@ -20,7 +20,7 @@ pub fn run(shell: &mut Shell, args: &RunArgs) -> Result<Exit, Failure> {
     let mut target =
         Target::find(shell.registry, &given.scenario, given.parameters_file.as_deref(), &given.assignments)?;
     target.planted = planted(given.plant.as_deref())?;
-    let replay = replay_command::run(shell, given, args.seed);
+    let mut replay = replay_command::run(shell, given, args.seed);
     let job = target.job(args.seed);
     if args.check_determinism {
         return check_determinism(shell, args, &job, &replay);
@@ -34,6 +34,10 @@ pub fn run(shell: &mut Shell, args: &RunArgs) -> Result<Exit, Failure> {
     let judged = finds::with_backtrace(runner.as_mut(), &job, args.patience)?;
     if args.trace {
         trace(shell, args.format, runner.as_mut(), &job, args.patience)?;
+    }
+    if let Some(dir) = &args.save {
+        let (case, _) = finds::case_of(runner.as_mut(), &job, args.patience)?;
+        replay = replay_command::replay(shell, &finds::save(shell.registry, dir, &case)?);
     }
     report::run(&mut shell.out, args.format, &job, &judged, &replay)?;
     Ok(Exit::of(judged.verdict() != Verdict::Held))

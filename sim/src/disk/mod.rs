@@ -34,6 +34,8 @@
 //!
 //! A write costs its bytes; a sync and a crash state cost what is dirty; pages are shared between a disk and its crash
 //! images. A zeroed range costs its present pages. The disk checks itself: see `checksum`.
+//!
+#![doc = include_str!("../../docs/disk.md")]
 
 mod checksum;
 mod crash;

@@ -2,7 +2,7 @@
 //!
 //! Model: bytes copied in are a write that no system call made: unsynced, visible at once, and liable to reach the disk at
 //! any time before the sync of the file, in the middle of the copy too ([`super::profile::CrashProfile::torn_region_ppm`]). A
-//! process killed inside a copy leaves a prefix: the driver copies just that. Not modelled: mappings larger than the file,
+//! process killed inside a copy leaves a part of it: the driver copies just that. Not modelled: mappings larger than the file,
 //! page faults that allocate.
 
 use super::errno::Errno;

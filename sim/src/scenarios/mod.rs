@@ -1,4 +1,6 @@
 //! The scenarios: what `stormlog scenarios` lists.
+//!
+#![doc = include_str!("../../docs/scenarios.md")]
 
 pub mod commitlog;
 pub mod selftest;
