@@ -103,9 +103,8 @@ impl<'s, E: Env> Walker<'s, E> {
     /// Where the record at `position` ends if only its contents are damaged: magic, physical offset and all lengths are
     /// what they are in a whole record.
     pub fn sound_end(&self, position: u64, flaw: &Flaw) -> Option<u64> {
-        let Flaw::Rejected(
-            Rejection::BodyCrc { .. } | Rejection::PropertyCrc { .. } | Rejection::PropertyCrcMissing,
-        ) = flaw
+        let Flaw::Rejected(Rejection::BodyCrc { .. } | Rejection::PropertyCrc { .. } | Rejection::PropertyCrcMissing) =
+            flaw
         else {
             return None;
         };
