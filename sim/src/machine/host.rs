@@ -5,7 +5,6 @@
 use std::backtrace::Backtrace;
 use std::cell::{Cell, RefCell};
 use std::panic;
-use std::sync::Once;
 
 use super::CoreRef;
 
@@ -17,7 +16,7 @@ pub(super) struct CaughtPanic {
     pub(super) backtrace: Backtrace,
 }
 
-#[allow(clippy::disallowed_macros, reason = "the state of the host thread that runs the simulation")]
+/// The state of the host thread that runs the simulation.
 mod local {
     use super::*;
     thread_local! {
@@ -67,7 +66,7 @@ pub(super) fn take_panic() -> Option<CaughtPanic> {
 /// Makes the panic hook keep, and not print, the panics of simulated threads.
 pub(super) fn install_panic_hook() {
     #[allow(clippy::disallowed_types, reason = "the panic hook is the host process's")]
-    static INSTALLED: Once = Once::new();
+    static INSTALLED: std::sync::Once = std::sync::Once::new();
     INSTALLED.call_once(|| {
         let outside = panic::take_hook();
         panic::set_hook(Box::new(move |info| {

@@ -13,7 +13,7 @@ const STACK_BYTES: usize = 256 * 1024;
 /// Stacks kept for the next simulation.
 const POOLED_STACKS_MAX: usize = 256;
 
-#[allow(clippy::disallowed_macros, reason = "simulations never leave their host thread, and neither do their stacks")]
+/// Simulations never leave their host thread, and neither do their stacks.
 mod pool {
     use super::*;
     thread_local! {
