@@ -1,7 +1,7 @@
 //! The deterministic simulation testbed of Stormlog.
 //!
 //! A person begins with [`campaign`] (the command line), [`scenarios`] (what is run and what judges it), [`disk`] (what can
-//! happen to bytes), [`determinism`], [`case`] (what replays a find) and [`vectors`]; a programmer with [`env`],
+//! happen to bytes), [`determinism`], [`case`] (what replays a find) and [`vectors`]; a programmer with [`mod@env`],
 //! [`machine`], [`choices`] and [`scenario`].
 
 #![allow(

@@ -4,7 +4,7 @@
 //! still finds something; a client operation is a choice whose 0 drops it. Nothing else moves, since each choice has a
 //! stream of its own. Families are tried whole, then actor by actor, then one choice at a time, in halves (delta
 //! debugging). A family that cannot go is written as "all 0 but for these", so that what is left reads as the list of
-//! what must happen. At last what is left is lowered, and operations are dropped while later choices [`follow`] them.
+//! what must happen. At last what is left is lowered, and operations are dropped while later choices follow them.
 //!
 //! Not modelled: other seeds, and choices that are 0 in the run that is shrunk.
 

@@ -1,6 +1,6 @@
 //! Oracles: pure functions of what clients were told and what a store serves.
 //!
-//! Each has a name, which is the class of what it finds; each is proven by a [planted fault](stormlog::planted).
+//! Each has a name, which is the class of what it finds; each is proven by a [planted fault](mod@stormlog::planted).
 
 mod log;
 
