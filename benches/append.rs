@@ -164,7 +164,7 @@ fn appends(criterion: &mut Criterion) {
             ("staged", Level::Staged, WrittenBy::Region, &[1, 4][..], 20_000),
             ("written_region", Level::Written, WrittenBy::Region, &[1, 4], 20_000),
             ("written_write", Level::Written, WrittenBy::Write, &[1, 4], 20_000),
-            ("durable", Level::Durable, WrittenBy::Write, &[1, 4, 32], 200),
+            ("durable", Level::Durable, WrittenBy::Write, &[1, 4, 32], 500),
         ] {
             for producers in producers {
                 let count = if level == Level::Durable { block * producers } else { block };
