@@ -1,7 +1,8 @@
 //! RocketMQ's checkpoint file: a page that begins with five times and offsets, without a checksum.
 //!
-//! Model: a hint for RocketMQ's recovery, read leniently and written in place. Later versions have a sixth field at 0x28;
-//! it is left alone. Consume queue and index times come with those files and are kept as found.
+//! Model: a hint for RocketMQ's recovery, read leniently and written in place. The sixth field, at 0x28, is of later
+//! versions: it is read, and left alone when the file is written. Consume queue and index times come with those files and
+//! are kept as found.
 
 use std::path::Path;
 
@@ -9,7 +10,9 @@ use crate::env::{Env, File, OpenOptions};
 use crate::log::{Context, IoFailure, Operation};
 
 const PAGE_BYTES: u64 = 4096;
+/// The fields that are written.
 const FIELDS_BYTES: usize = 40;
+const READ_BYTES: usize = FIELDS_BYTES + 8;
 
 /// What the checkpoint says. Times are in milliseconds since 1970.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -24,6 +27,8 @@ pub struct Checkpoint {
     pub master_flushed_offset: i64,
     /// Offset that is confirmed to be replicated.
     pub confirm_phy_offset: i64,
+    /// Offset up to which the consume queues are; 0 from versions that do not keep it. Read only.
+    pub logics_physical_offset: i64,
 }
 
 impl Checkpoint {
@@ -33,7 +38,7 @@ impl Checkpoint {
             return Ok(None);
         }
         let file = env.open(path, OpenOptions::READ).context(Operation::Open, path, None)?;
-        let mut bytes = [0; FIELDS_BYTES];
+        let mut bytes = [0; READ_BYTES];
         match file.read_exact_at(&mut bytes, 0) {
             Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => return Ok(None),
             read => read.context(Operation::Read, path, 0)?,
@@ -45,6 +50,7 @@ impl Checkpoint {
             index_msg_timestamp: field(2),
             master_flushed_offset: field(3),
             confirm_phy_offset: field(4),
+            logics_physical_offset: field(5),
         }))
     }
 
@@ -67,12 +73,6 @@ impl Checkpoint {
         }
         file.write_all_at(&bytes, 0).context(Operation::Write, path, 0)?;
         file.sync_data().context(Operation::Sync, path, None)
-    }
-
-    /// The time from which RocketMQ's abnormal recovery looks for a segment to start from.
-    pub fn min_timestamp(&self) -> i64 {
-        const MARGIN_MS: i64 = 3000;
-        self.physic_msg_timestamp.min(self.logics_msg_timestamp).saturating_sub(MARGIN_MS).max(0)
     }
 
     /// The checkpoint with no offset outside of the log. (apache/rocketmq #6703)

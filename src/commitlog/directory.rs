@@ -16,6 +16,8 @@ pub(super) struct Directory {
     pub checkpoint: PathBuf,
     /// There while the store is open, and after a crash.
     pub abort: PathBuf,
+    /// RocketMQ's consume queues.
+    pub consume_queues: PathBuf,
     /// Held while the store is open.
     pub lock: PathBuf,
     /// The durable mark.
@@ -34,6 +36,7 @@ impl Directory {
             commitlog: path("commitlog"),
             checkpoint: path("checkpoint"),
             abort: path("abort"),
+            consume_queues: path("consumequeue"),
             lock: path("lock"),
             durable: path("durable"),
             preparing: path("preparing"),

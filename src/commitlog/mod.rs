@@ -8,6 +8,10 @@
 //! RocketMQ has, `durable` (what is proved durable), `preparing` (a segment in the making) and `salvage/` (what recovery
 //! has cut). A directory written by either side opens in the other.
 //!
+//! Where RocketMQ's consume queues are and messages were appended, the abort marker stays after a clean stop: they do not know
+//! those messages, and only a recovery after a crash has RocketMQ build what is missing. Our own next opening then recovers
+//! too, and finds everything proved durable.
+//!
 //! Not modelled yet: consume queues and index, which are derived from this log, and retention.
 
 mod checkpoint;
@@ -46,6 +50,8 @@ pub struct CommitLog<E: Env> {
     options: CommitLogOptions,
     log: Log<E, CommitLogLayout>,
     holes: Vec<Hole>,
+    /// Where the log ended at the opening, if that was after a clean stop.
+    closed_end: Option<u64>,
     _lock: E::LockFile,
 }
 
@@ -96,7 +102,8 @@ impl<E: Env> CommitLog<E> {
         };
         let log = Log::open(&env, "commitlog", layout, options.log_options(), start)?;
         let holes = report.holes.clone();
-        Ok((Self { env, directory, options, log, holes, _lock: lock }, report))
+        let closed_end = report.was_closed.then_some(report.end);
+        Ok((Self { env, directory, options, log, holes, closed_end, _lock: lock }, report))
     }
 
     /// Appends a message. Returns as soon as it has its place; see [`CommitLog::wait`].
@@ -242,12 +249,13 @@ impl<E: Env> CommitLog<E> {
         Some(&self.holes[index]).filter(|hole| position < hole.end)
     }
 
-    /// Stops the store cleanly: everything is synced, and the next opening finds it closed.
+    /// Stops the store cleanly: everything is synced, and the next opening finds it closed, unless RocketMQ's consume queues
+    /// are there and lag behind: see the module.
     ///
     /// # Errors
     /// Not everything is safe; the next opening is a recovery after a crash.
     pub fn close(self) -> Result<(), StopError> {
-        let Self { env, directory, log, _lock, .. } = self;
+        let Self { env, directory, log, closed_end, _lock, .. } = self;
         let stored_ms = log.with_tail(|tail| tail.last_store_timestamp_ms);
         let (begin, end) = (log.begin(), log.end());
         log.close()?;
@@ -255,6 +263,10 @@ impl<E: Env> CommitLog<E> {
         let checkpoint = Checkpoint { physic_msg_timestamp: stored_ms, ..checkpoint }.clamped(begin, end);
         checkpoint.write(&env, &directory.checkpoint)?;
         directory::sync_dir(&env, &directory.root)?;
-        Ok(directory.mark_closed(&env)?)
+        let queues_lag = closed_end != Some(end) && directory::exists(&env, &directory.consume_queues)?;
+        if !queues_lag {
+            directory.mark_closed(&env)?;
+        }
+        Ok(())
     }
 }

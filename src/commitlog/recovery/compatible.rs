@@ -1,7 +1,7 @@
 //! The compatible policy: what RocketMQ does with a directory (`CommitLog.recoverNormally`, `recoverAbnormally`).
 //!
 //! Model: after a clean stop the walk begins at the first segment, as upstream's does without consume queues; after a crash
-//! at the last segment whose first record is older than the checkpoint. The log ends at the first thing that is not a
+//! at the last segment that the checkpoint vouches for. The log ends at the first thing that is not a
 //! record, segments behind it are deleted, and the bytes behind it in its own segment are left as they are.
 
 use std::ops::ControlFlow;
@@ -100,17 +100,24 @@ pub(super) fn view<E: Env>(
     RocketMqView::new(segments, end)
 }
 
-/// Index of the segment that upstream's recovery after a crash begins with (`isMappedFileMatchedRecover`).
+/// Where RocketMQ 5.5.1 begins after a crash: at the last segment that begins at or before what the consume queues are known
+/// to cover, by offset, or by store timestamp where the checkpoint has no offset. It looks at the last few segments only
+/// (`commitLogRecoverMaxNum`).
 fn first_to_recover<E: Env>(walker: &mut Walker<'_, E>, segments: &[Segment<E>], checkpoint: &Checkpoint) -> usize {
-    let is_older = |segment: &Segment<E>| {
-        let mut stored_ms = 0;
+    const LOOKED_AT: usize = 10;
+    let mut is_covered = |segment: &Segment<E>| {
+        let mut first = None;
         walker.walk(segment, segment.base, segment.base + 1, |record| {
-            stored_ms = record.store_timestamp_ms();
+            first = Some((record.physical_offset(), record.store_timestamp_ms()));
             ControlFlow::Break(())
         });
-        stored_ms != 0 && stored_ms <= checkpoint.min_timestamp()
+        first.is_some_and(|(offset, stored_ms)| match checkpoint.logics_physical_offset {
+            ..=0 => stored_ms != 0 && stored_ms <= checkpoint.logics_msg_timestamp,
+            covered => offset <= covered,
+        })
     };
-    segments.iter().rposition(is_older).unwrap_or(0)
+    let earliest = segments.len().saturating_sub(LOOKED_AT);
+    (earliest..segments.len()).rev().find(|index| is_covered(&segments[*index])).unwrap_or(earliest)
 }
 
 /// Walks segments one after the other. Returns where the log ends.
