@@ -27,6 +27,9 @@ use crate::scenario::{Finding, ParameterError, RunOutcome, RunRequest, RunStats}
 /// Where the store is on the simulated disk.
 pub(super) const ROOT: &str = "/store";
 
+/// How often the kernel may still tell of writes that failed before, which is once for each file.
+pub(super) const LATE_ERRORS: u64 = 8;
+
 /// Ranges of the log that were damaged beyond what is legal.
 pub(super) type Excused = Vec<std::ops::Range<u64>>;
 
@@ -166,6 +169,7 @@ impl<'r> Drive<'r> {
         let mut context = Box::new(Context::new(request.seed, overrides, request.keep_choices, request.keep_events));
         let mut setup = Setup::draw(&mut context, &parameters, planted)?;
         adjust(&mut context, &mut setup);
+        let placed_faults = !setup.disk.faults.is_empty();
         let disk = Disk::new(setup.disk.clone());
         let machine = Machine::new(context, Actor::RUN, Rc::clone(&setup.profile), setup.policy, disk);
         Ok(Self {
@@ -175,9 +179,9 @@ impl<'r> Drive<'r> {
             machine,
             books: Books::default(),
             excused: Excused::new(),
-            io_may_fail: false,
+            io_may_fail: placed_faults,
             frees_to: None,
-            late_errors: 0,
+            late_errors: if placed_faults { LATE_ERRORS } else { 0 },
             stats: RunStats::default(),
         })
     }

@@ -10,6 +10,7 @@ use stormlog::planted::Planted;
 use crate::choices::{Actor, Family};
 use crate::context::Context;
 use crate::disk::DiskProfile;
+use crate::disk::fault::FaultRule;
 use crate::disk::profile::FileSystem;
 use crate::machine::{Profile, SchedulePolicy};
 use crate::scenario::{ParameterError, RunRequest};
@@ -63,6 +64,8 @@ struct Store {
 struct DiskParameters {
     file_systems: Vec<String>,
     torn_sector_ppm: u32,
+    #[serde(default)]
+    faults: Vec<FaultRule>,
 }
 
 fn refuse(name: &str, reason: impl Into<String>) -> ParameterError {
@@ -168,7 +171,8 @@ impl Setup {
         let segment_bytes = segments[context.below(stream, segments.len() as u64) as usize];
         let systems = &parameters.disk.file_systems;
         let file_system = file_system(&systems[context.below(stream, systems.len() as u64) as usize])?;
-        let mut disk = DiskProfile { file_system, ..DiskProfile::default() };
+        let faults = parameters.disk.faults.clone();
+        let mut disk = DiskProfile { file_system, faults, ..DiskProfile::default() };
         if context.below(stream, 2) == 1 {
             disk.crash.torn_sector_ppm = parameters.disk.torn_sector_ppm;
         }

@@ -2,7 +2,7 @@
 
 use stormlog::planted::Fault;
 
-use super::drive::Drive;
+use super::drive::{Drive, LATE_ERRORS};
 use crate::disk::profile::FaultRates;
 use crate::scenario::{ParameterError, RunOutcome, RunRequest};
 
@@ -17,7 +17,7 @@ pub(super) fn run(request: &RunRequest) -> Result<RunOutcome, ParameterError> {
         write_error_ppm: failure.write_error_ppm,
         ..FaultRates::default()
     });
-    drive.late_errors = 8;
+    drive.late_errors = LATE_ERRORS;
     for round in 0..rounds {
         drive.machine.with_disk(|disk, _| disk.reset_faults(rates));
         drive.io_may_fail = true;
