@@ -494,3 +494,59 @@ fn the_report_is_readable() {
     RocketMQ would end the log at 1010 and delete 2 segments behind it
     "#);
 }
+
+/// Damage, one opening by the compatible policy, and appends after it: what RocketMQ would cut is told, and the safe policy
+/// brings none of it back behind what is appended then.
+#[test]
+fn what_the_compatible_policy_cut_is_told_and_stays_away() {
+    let original = Original::make();
+    let at = original.positions[45];
+    let copy = original.copy();
+    copy.flip(at + BODY_AT);
+    let (store, report) = copy.open(&compatible());
+    assert_eq!((report.end, report.proved.bound, report.proved.by), (at, original.end, Proof::DurableMark));
+    let text = report.to_string();
+    assert!(report.cut.is_some() && text.contains(&format!("LOST {at}..{}", original.end)), "{text}");
+    store.close().unwrap();
+
+    let (store, report) = copy.open(&options());
+    assert!(!report.was_closed && report.cut.is_some(), "a dirty tail is no clean stop: {report}");
+    let appended = store.append(&header("T"), message(&Original::body(45)), Level::Durable).unwrap();
+    store.wait(&appended).unwrap();
+    drop(store);
+    let (store, report) = copy.open(&options());
+    assert_eq!((report.records, report.holes), (46, vec![]));
+    assert_eq!(bodies(&store), Original::bodies(0..46));
+}
+
+#[test]
+fn a_durable_mark_that_makes_no_sense_is_told_and_not_believed() {
+    let original = Original::make();
+    let slot = |begin: u64, durable_end: u64| {
+        let words = [u64::from_be_bytes(*b"STORMRK1"), u64::MAX - 1, begin, durable_end, 1];
+        let mut slot: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).collect();
+        slot.extend(crc32fast::hash(&slot).to_be_bytes());
+        slot
+    };
+    let absurd =
+        [slot(0, u64::MAX), slot(u64::MAX, u64::MAX), slot(0, 1 << 63), slot(4096, 0), b"x".to_vec(), vec![7; 5000]];
+    for mark in absurd {
+        let copy = original.copy();
+        fs::write(copy.path().join("durable"), &mark).unwrap();
+        let (store, report) = copy.open(&options());
+        assert!(report.mark_is_unreadable && report.to_string().contains("cannot be read"), "{report}");
+        assert_eq!(bodies(&store), Original::bodies(0..Original::COUNT));
+        store.close().unwrap();
+        assert!(!copy.open(&options()).1.mark_is_unreadable, "it was written anew");
+    }
+}
+
+#[test]
+fn an_empty_file_that_is_no_segment_is_left_alone() {
+    let original = Original::make();
+    let copy = original.copy();
+    let strange = copy.path().join("commitlog/zzz");
+    fs::write(&strange, b"").unwrap();
+    let (_, report) = copy.open(&options());
+    assert_eq!((report.ignored, strange.exists()), (vec![strange.clone()], true));
+}

@@ -98,6 +98,7 @@ impl<E: Env> CommitLog<E> {
             mark: recovered.mark,
             segments: recovered.segments,
             end: recovered.end,
+            ends_in_zeros: recovered.ends_in_zeros,
             tail: recovered.tail,
         };
         let log = Log::open(&env, "commitlog", layout, options.log_options(), start)?;

@@ -16,6 +16,7 @@ const SLOT_STRIDE: u64 = 4096;
 const SLOT_BYTES: usize = 44;
 const CRC_AT: usize = SLOT_BYTES - 4;
 const FILE_BYTES: u64 = 2 * SLOT_STRIDE;
+const LARGEST_END: u64 = 1 << 62;
 const CLOSED: u64 = 1;
 const SELF_CHECKED: u64 = 2;
 
@@ -38,6 +39,7 @@ pub struct DurableMark<E: Env> {
     file: E::File,
     sequence: u64,
     marked: Marked,
+    is_unreadable: bool,
     unsynced: bool,
 }
 
@@ -48,20 +50,25 @@ impl<E: Env> DurableMark<E> {
             return Ok(None);
         }
         let file = env.open(path, OpenOptions::READ_WRITE).context(Operation::Open, path, None)?;
-        let (mut sequence, mut marked) = (0, Marked::default());
+        let (mut sequence, mut marked, mut is_damaged) = (0, Marked::default(), false);
         for offset in [0, SLOT_STRIDE] {
             let mut slot = [0; SLOT_BYTES];
             match file.read_exact_at(&mut slot, offset) {
-                Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => continue,
+                Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
+                    is_damaged = true;
+                    continue;
+                }
                 read => read.context(Operation::Read, path, offset)?,
             }
-            if let Some(found) = decode(&slot)
-                && found.0 > sequence
-            {
-                (sequence, marked) = found;
+            match decode(&slot) {
+                Some(found) if found.0 > sequence => (sequence, marked) = found,
+                Some(_) => {}
+                None => is_damaged |= slot != [0; SLOT_BYTES],
             }
         }
-        Ok(Some(Self { path: path.to_owned(), file, sequence, marked, unsynced: false }))
+        // One slot of two may be torn by a crash; the other one speaks then.
+        let is_unreadable = is_damaged && sequence == 0;
+        Ok(Some(Self { path: path.to_owned(), file, sequence, marked, is_unreadable, unsynced: false }))
     }
 
     /// Makes the mark, its whole length reserved, with nothing marked durable. Its name is durable once its directory is
@@ -69,12 +76,24 @@ impl<E: Env> DurableMark<E> {
     pub fn create(env: &E, path: &Path) -> Result<Self, IoFailure> {
         let file = env.open(path, OpenOptions::CREATE_EMPTY).context(Operation::Open, path, None)?;
         file.zero_range(0, FILE_BYTES).context(Operation::Zero, path, None)?;
-        Ok(Self { path: path.to_owned(), file, sequence: 0, marked: Marked::default(), unsynced: true })
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            sequence: 0,
+            marked: Marked::default(),
+            is_unreadable: false,
+            unsynced: true,
+        })
     }
 
     /// What it says.
     pub fn marked(&self) -> Marked {
         self.marked
+    }
+
+    /// Whether something was there when it was opened, and nothing of it could be read.
+    pub fn is_unreadable(&self) -> bool {
+        self.is_unreadable
     }
 
     /// Marks an open log durable up to `durable_end`, which the caller has synced.
@@ -122,7 +141,9 @@ fn decode(slot: &[u8; SLOT_BYTES]) -> Option<(u64, Marked)> {
     let flag = |flag: u64| word(4) & flag != 0;
     let marked =
         Marked { begin: word(2), durable_end: word(3), is_closed: flag(CLOSED), is_self_checked: flag(SELF_CHECKED) };
-    (word(0) == MAGIC && crc == crc32fast::hash(&slot[..CRC_AT])).then_some((word(1), marked))
+    // A CRC does not make sense of what makes none: no log begins behind its end or ends beyond what an offset can say.
+    let makes_sense = marked.begin <= marked.durable_end && marked.durable_end <= LARGEST_END;
+    (word(0) == MAGIC && crc == crc32fast::hash(&slot[..CRC_AT]) && makes_sense).then_some((word(1), marked))
 }
 
 #[cfg(test)]

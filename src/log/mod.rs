@@ -57,10 +57,13 @@ pub struct LogStart<E: Env, L: Layout> {
     pub preparing: PathBuf,
     /// The mark; everything below `end` is durable and marked so.
     pub mark: DurableMark<E>,
-    /// All segments, by base. Behind `end` there are only zeros.
+    /// All segments, by base.
     pub segments: Vec<Segment<E>>,
     /// Where the first append goes: in or at the end of the last segment, or at the base of one that is to be made.
     pub end: u64,
+    /// Whether there are only zeros behind `end`. Where there is something else, the mark never says that the log was closed,
+    /// because that says that nothing follows.
+    pub ends_in_zeros: bool,
     /// The layout's part of the tail at `end`.
     pub tail: L::Tail,
 }
@@ -69,6 +72,7 @@ pub struct LogStart<E: Env, L: Layout> {
 pub struct Log<E: Env, L: Layout> {
     shared: Arc<Shared<E, L>>,
     threads: Vec<E::Thread>,
+    ends_in_zeros: bool,
 }
 
 impl<E: Env, L: Layout> Log<E, L> {
@@ -77,7 +81,7 @@ impl<E: Env, L: Layout> Log<E, L> {
     /// # Errors
     /// If a thread cannot be started.
     pub fn open(env: &E, name: &str, layout: L, options: LogOptions, start: LogStart<E, L>) -> Result<Self, IoFailure> {
-        let LogStart { directory, preparing, mark, segments, end, tail } = start;
+        let LogStart { directory, preparing, mark, segments, end, ends_in_zeros, tail } = start;
         let segments: Vec<_> = segments.into_iter().map(Arc::new).collect();
         let active = segments.last().filter(|last| end <= last.limit).map(Arc::clone);
         match &active {
@@ -125,7 +129,7 @@ impl<E: Env, L: Layout> Log<E, L> {
             let window = shared.first_window(active, end);
             shared.staging.lock().window = window;
         }
-        let mut log = Self { shared, threads: Vec::new() };
+        let mut log = Self { shared, threads: Vec::new(), ends_in_zeros };
         let shared = Arc::clone(&log.shared);
         log.spawn(&format!("{name}.flush"), move || shared.run_flusher())?;
         let shared = Arc::clone(&log.shared);
@@ -302,7 +306,7 @@ impl<E: Env, L: Layout> Log<E, L> {
         let failed = |failure| CloseError::Failed(Arc::new(failure));
         self.remove_unused_segment().map_err(failed)?;
         let mut mark = shared.mark.lock();
-        let marked = Marked { durable_end: self.end(), is_closed: true, ..mark.marked() };
+        let marked = Marked { durable_end: self.end(), is_closed: self.ends_in_zeros, ..mark.marked() };
         mark.write(marked).and_then(|()| mark.sync()).map_err(failed)?;
         drop(mark);
         match panicked.or_else(|| shared.callbacks.lock().panic.take()) {

@@ -43,6 +43,7 @@ fn open(root: &std::path::Path, options: LogOptions) -> Log<RealEnv, Numbered> {
         mark: DurableMark::create(&RealEnv, &root.join("durable")).unwrap(),
         segments: Vec::new(),
         end: 0,
+        ends_in_zeros: true,
         tail: 0,
     };
     Log::open(&RealEnv, "test", Numbered, options, start).unwrap()

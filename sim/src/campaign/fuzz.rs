@@ -150,8 +150,17 @@ pub enum CampaignError {
         got: Verdict,
     },
     /// A find cannot be saved.
-    #[error("a find cannot be saved: {0}")]
-    Save(#[from] CaseError),
+    #[error("{scenario} seed {seed} came to {verdict}, and cannot be saved: {source}")]
+    Save {
+        /// The scenario.
+        scenario: String,
+        /// The seed.
+        seed: u64,
+        /// What it came to.
+        verdict: Verdict,
+        /// Why it is not saved.
+        source: CaseError,
+    },
 }
 
 /// Hears of a campaign as it goes on.
@@ -176,7 +185,7 @@ struct Progress<'a> {
     totals: Totals,
     finds: Vec<Find>,
     began: Instant,
-    save_error: Option<CaseError>,
+    save_error: Option<CampaignError>,
 }
 
 impl Campaign {
@@ -199,7 +208,7 @@ impl Campaign {
         let Coverage { unfinished, .. } = covered?;
         totals.unfinished = unfinished;
         if let Some(error) = save_error {
-            return Err(error.into());
+            return Err(error);
         }
         if totals.ended != Ended::Interrupted {
             let until = Instant::now() + self.shrink_time;
@@ -236,7 +245,12 @@ impl Campaign {
         };
         let (mut case, _) = finds::case_of(runner, &shrunk.job, self.patience)?;
         case.verdict = Verdict::Found(oracle);
-        case.write(&find.path)?;
+        case.write(&find.path).map_err(|source| CampaignError::Save {
+            scenario: find.job.scenario.clone(),
+            seed: find.job.seed,
+            verdict: case.verdict.clone(),
+            source,
+        })?;
         audience.shrunk(&find, &shrunk);
         Ok(())
     }
@@ -257,7 +271,10 @@ impl Progress<'_> {
                 self.audience.kept(&find);
                 self.finds.push(find);
             }
-            Err(error) => self.save_error = Some(error),
+            Err(source) => {
+                let scenario = job.scenario.clone();
+                self.save_error = Some(CampaignError::Save { scenario, seed, verdict, source });
+            }
         }
     }
 

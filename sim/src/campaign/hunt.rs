@@ -195,7 +195,12 @@ impl Hunt {
         })?;
         let (mut case, _) = finds::case_of(runner, &shrunk.job, self.patience)?;
         case.verdict = Verdict::Found(oracle.clone());
-        let path = finds::save(self.registry, &self.save_dir, &case)?;
+        let path = finds::save(self.registry, &self.save_dir, &case).map_err(|source| CampaignError::Save {
+            scenario: job.scenario.clone(),
+            seed: job.seed,
+            verdict: case.verdict.clone(),
+            source,
+        })?;
         Ok(Caught { scenario: scenario.name(), oracle, seed: job.seed, left: shrunk.after, case: path })
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Model: after a clean stop the walk begins at the first segment, as upstream's does without consume queues; after a crash
 //! at the last segment that the checkpoint vouches for. The log ends at the first thing that is not a
-//! record, segments behind it are deleted, and the bytes behind it in its own segment are left as they are.
+//! record, segments behind it are deleted, and the bytes behind it in its own segment are left as they are. The report says what
+//! that cost; the durable mark of such a log never says that it was closed.
 
 use std::ops::ControlFlow;
 
@@ -16,8 +17,9 @@ use super::super::options::CommitLogOptions;
 use super::super::queues::QueueOffsets;
 use super::Recovered;
 use super::load::Loaded;
-use super::report::{Proof, Proved, RecoveryReport, Removed, RocketMqView};
-use super::walk::{Ended, Walker};
+use super::report::{Flaw, RecoveryReport, Removed, RocketMqView};
+use super::safe::{prove, survey};
+use super::walk::{Ended, Walker, content_end};
 
 pub(super) fn recover<E: Env>(
     env: &E,
@@ -30,6 +32,8 @@ pub(super) fn recover<E: Env>(
     let begin = segments.first().map_or(0, |first| first.base);
     let found_mark = DurableMark::open(env, &directory.durable)?;
     let is_ours = found_mark.is_some();
+    let mark_is_unreadable = found_mark.as_ref().is_some_and(DurableMark::is_unreadable);
+    let proved = prove(&segments, begin, found_mark.as_ref().map(DurableMark::marked));
     let mut walker = Walker::new(&segments, options.scan_options(options.rocketmq_check()));
     let start = match Checkpoint::read(env, &directory.checkpoint)? {
         Some(checkpoint) if !was_closed => first_to_recover(&mut walker, &segments, &checkpoint),
@@ -40,7 +44,10 @@ pub(super) fn recover<E: Env>(
     for segment in &segments[..start] {
         walk_one(env, &mut walker, segment, &mut tail, &mut records);
     }
-    let end = walk_all(env, &mut walker, &segments[start..], begin, &mut tail, &mut records);
+    let (end, flaw) = walk_all(env, &mut walker, &segments[start..], begin, &mut tail, &mut records);
+    let cut = walker.segment_at(end).zip(flaw).and_then(|(segment, flaw)| survey(&mut walker, segment, end, flaw));
+    // Upstream takes up a blank at its end again; that is no zero, and no loss either.
+    let ends_in_zeros = walker.segment_at(end).is_none_or(|last| content_end(last, end, last.limit).is_none());
 
     let behind = segments.partition_point(|segment| segment.base <= end);
     let mut removed = Vec::new();
@@ -66,18 +73,19 @@ pub(super) fn recover<E: Env>(
         policy: options.recovery_policy,
         was_closed,
         is_ours,
-        proved: Proved { bound: begin, by: Proof::Nothing },
+        proved,
+        mark_is_unreadable,
         begin,
         end,
         segments: segments.len(),
         records,
         holes: Vec::new(),
-        cut: None,
+        cut,
         removed,
         ignored,
         rocketmq: None,
     };
-    Ok(Recovered { segments, end, tail, mark, report })
+    Ok(Recovered { segments, end, ends_in_zeros, tail, mark, report })
 }
 
 /// What RocketMQ would make of the segments, all of which are whole up to `position`.
@@ -120,7 +128,7 @@ fn first_to_recover<E: Env>(walker: &mut Walker<'_, E>, segments: &[Segment<E>],
     (earliest..segments.len()).rev().find(|index| is_covered(&segments[*index])).unwrap_or(earliest)
 }
 
-/// Walks segments one after the other. Returns where the log ends.
+/// Walks segments one after the other. Returns where the log ends, and what is wrong there.
 fn walk_all<E: Env>(
     env: &E,
     walker: &mut Walker<'_, E>,
@@ -128,16 +136,18 @@ fn walk_all<E: Env>(
     begin: u64,
     tail: &mut QueueOffsets,
     records: &mut u64,
-) -> u64 {
+) -> (u64, Option<Flaw>) {
     let mut end = begin;
     for segment in segments {
         let (at, ended) = walk_one(env, walker, segment, tail, records);
         end = at;
-        if ended != Ended::Blank {
-            break;
+        match ended {
+            Ended::Blank => {}
+            Ended::Bad(flaw) => return (end, Some(flaw)),
+            Ended::Reached | Ended::Limit | Ended::Stopped => break,
         }
     }
-    end
+    (end, None)
 }
 
 fn walk_one<E: Env>(

@@ -30,7 +30,9 @@ pub(super) fn load<E: Env>(
     let folder = &directory.commitlog;
     let mut files = env.list_dir(folder).context(Operation::List, folder, None)?;
     files.retain(|file| !file.is_dir);
-    if let Some(last) = files.pop_if(|last| last.len == 0) {
+    // Upstream deletes it whatever its name is.
+    let is_deleted = |name: &str| policy == RecoveryPolicy::Compatible || layout.base_of(name).is_some();
+    if let Some(last) = files.pop_if(|last| last.len == 0 && is_deleted(&last.name)) {
         let path = folder.join(&last.name);
         env.remove_file(&path).context(Operation::Remove, &path, None)?;
         sync_dir(env, folder)?;

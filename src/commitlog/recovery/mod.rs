@@ -26,6 +26,8 @@ pub use report::{Cut, CutRecord, Flaw, Hole, Proof, Proved, RecoveryReport, Remo
 pub(super) struct Recovered<E: Env> {
     pub segments: Vec<Segment<E>>,
     pub end: u64,
+    /// Behind the end there are only zeros.
+    pub ends_in_zeros: bool,
     pub tail: QueueOffsets,
     pub mark: DurableMark<E>,
     pub report: RecoveryReport,

@@ -18,6 +18,8 @@ pub struct RecoveryReport {
     pub is_ours: bool,
     /// Up to where the log is proved to have been durable.
     pub proved: Proved,
+    /// The durable mark is there and says nothing that can be read.
+    pub mark_is_unreadable: bool,
     /// First offset of the log.
     pub begin: u64,
     /// Where the log goes on.
@@ -161,6 +163,12 @@ impl fmt::Display for RecoveryReport {
             Proof::Nothing => writeln!(f, "nothing proves what was durable")?,
             Proof::DurableMark => writeln!(f, "durable up to {bound}, says the durable mark")?,
             Proof::NewestSegment => writeln!(f, "durable up to {bound}, where the newest segment begins")?,
+        }
+        if self.mark_is_unreadable {
+            writeln!(f, "the durable mark is there and cannot be read")?;
+        }
+        if *end < bound {
+            writeln!(f, "LOST {end}..{bound} ({} bytes): it was durable, and the log ends before it", bound - end)?;
         }
         for hole in &self.holes {
             let Hole { begin, end, flaw, unproved_records } = hole;

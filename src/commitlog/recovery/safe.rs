@@ -38,6 +38,7 @@ pub(super) fn recover<E: Env>(
     let Loaded { mut segments, ignored } = loaded;
     let found_mark = DurableMark::open(env, &directory.durable)?;
     let marked = found_mark.as_ref().map(DurableMark::marked);
+    let mark_is_unreadable = found_mark.as_ref().is_some_and(DurableMark::is_unreadable);
     let was_closed = was_closed && marked.is_none_or(|marked| marked.is_closed);
     let begin = begin_of(&segments, marked);
     let proved = prove(&segments, begin, marked);
@@ -104,6 +105,7 @@ pub(super) fn recover<E: Env>(
         was_closed,
         is_ours,
         proved,
+        mark_is_unreadable,
         begin,
         end,
         segments: segments.len(),
@@ -115,7 +117,7 @@ pub(super) fn recover<E: Env>(
         rocketmq,
     };
     report_marks(env, &report);
-    Ok(Recovered { segments, end, tail, mark, report })
+    Ok(Recovered { segments, end, ends_in_zeros: true, tail, mark, report })
 }
 
 /// Where the log begins. A segment that is missing before the first one is told by the mark alone.
@@ -126,7 +128,7 @@ fn begin_of<E: Env>(segments: &[Segment<E>], marked: Option<Marked>) -> u64 {
 }
 
 /// Up to where the log was durable. A segment is synced before a byte of the next is written, by this store.
-fn prove<E: Env>(segments: &[Segment<E>], begin: u64, marked: Option<Marked>) -> Proved {
+pub(super) fn prove<E: Env>(segments: &[Segment<E>], begin: u64, marked: Option<Marked>) -> Proved {
     let nothing = Proved { bound: begin, by: Proof::Nothing };
     let Some(marked) = marked else { return nothing };
     let marked = Proved { bound: marked.durable_end, by: Proof::DurableMark };
@@ -210,7 +212,12 @@ fn scan<E: Env>(
 }
 
 /// What is behind the end of the log, in its segment; `None` if nothing is.
-fn survey<E: Env>(walker: &mut Walker<'_, E>, segment: &Segment<E>, position: u64, flaw: Flaw) -> Option<Cut> {
+pub(super) fn survey<E: Env>(
+    walker: &mut Walker<'_, E>,
+    segment: &Segment<E>,
+    position: u64,
+    flaw: Flaw,
+) -> Option<Cut> {
     let content_end = content_end(segment, position, segment.limit)?;
     let mut cut = Cut { position, content_end, flaw, records: Vec::new(), record_count: 0, kept_as: None };
     let mut from = position;

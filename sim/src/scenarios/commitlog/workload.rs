@@ -99,7 +99,10 @@ impl Producer {
     pub(super) fn is_taken_again(&self) -> bool {
         let actor = self.actor.child("again", 0);
         let stream = self.env.with_context(|ctx| ctx.stream(Family::Workload, actor));
-        self.append(&self.draft(stream, 1)).is_some()
+        let mut draft = self.draft(stream, 1);
+        // One that fits into any segment.
+        draft.messages[0].1.truncate(64);
+        self.append(&draft).is_some()
     }
 
     fn draw(&self, stream: Stream, low: u64, high: u64) -> u64 {
